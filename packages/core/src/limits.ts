@@ -1,0 +1,51 @@
+/**
+ * Every bound of the engine, in one place. A limit that a user can meet is published by the ledger in `/v1/session`
+ * and named in the error that it causes.
+ */
+export const LIMITS = {
+  /** One event, its draft in canonical bytes. Beyond: `too-large`. */
+  eventBytesMax: 256 * 1024,
+  /** One entity after fold, its fields in canonical bytes. Beyond: `invalid-event` at the ledger, refused at commit. */
+  entityBytesMax: 1024 * 1024,
+  fieldsPerEntityMax: 1_000,
+  nameLengthMax: 63,
+  idLengthMax: 128,
+  jsonDepthMax: 64,
+  commitEventsMax: 512,
+  commitBytesMax: 1024 * 1024,
+  pageEventsMax: 512,
+  pageBytesMax: 1024 * 1024,
+  /** A request body. A push holds at most `pageBytesMax` of drafts; the rest is room for its frame. */
+  bodyBytesMax: 4 * 1024 * 1024,
+  commandEventsMax: 20_000,
+  commandBytesMax: 32 * 1024 * 1024,
+  needsMax: 16,
+  requiresMax: 512,
+  theirsExaminedMax: 1_000,
+  handshakePositionsMax: 64,
+  deskListedMax: 1_000,
+  outcomesKept: 10_000,
+  outcomesKeptMs: 7 * 86_400_000,
+  runTimeTypesMax: 500,
+  liveBufferBytesMax: 1024 * 1024,
+  retryMinMs: 1_000,
+  retryMaxMs: 60_000,
+  automaticRebasesMax: 8,
+  journalEntriesMax: 1_000,
+  journalPageMax: 50,
+  undoKept: 200,
+  /** Ingested events kept below the head, and below the lowest base that pending work still needs. */
+  historyEventsKept: 10_000,
+  socketCatchUpEventsMax: 512,
+  /** Bytes that may wait for one live subscriber. Beyond: `resync-required`. */
+  socketWindowBytesMax: 1024 * 1024,
+  stallMs: 30_000,
+  closeMs: 5_000,
+  transactRunsMax: 5,
+  permitsKept: 1_000,
+  permitsKeptMs: 7 * 86_400_000,
+  permitPruneBatch: 250,
+  permitPruneSweep: 5_000,
+  permitListMax: 500,
+  permitListDefault: 100,
+} as const;
