@@ -66,11 +66,29 @@ export interface Envelope {
 export type StoredEvent = EventDraft & Envelope;
 
 export const DRAFT_KEYS = [
-  'at', 'base', 'change', 'entityId', 'entityType', 'id', 'meta', 'prior', 'salt', 'type',
+  'at',
+  'base',
+  'change',
+  'entityId',
+  'entityType',
+  'id',
+  'meta',
+  'prior',
+  'salt',
+  'type',
 ] as const satisfies readonly (keyof EventDraft)[];
 
 export const ENVELOPE_KEYS = [
-  'actionId', 'actor', 'assigned', 'count', 'entityVersion', 'index', 'origin', 'recordedAt', 'replicaId', 'requestId',
+  'actionId',
+  'actor',
+  'assigned',
+  'count',
+  'entityVersion',
+  'index',
+  'origin',
+  'recordedAt',
+  'replicaId',
+  'requestId',
   'version',
 ] as const satisfies readonly (keyof Envelope)[];
 

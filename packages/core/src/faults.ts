@@ -1,5 +1,3 @@
-import type { RefusalCode, RequestRefusalCode } from './protocol.ts';
-
 /**
  * Faults are plain data. Inside the engines an expected failure is a value of `Fault`; sentences for people are made at
  * the rim from code and facts. One table says what each code leads to, so a code without a recovery does not compile.
@@ -9,17 +7,95 @@ export interface Fault<C extends FaultCode = FaultCode> {
   readonly facts?: Readonly<Record<string, unknown>>;
 }
 
+/** One operation's definite refusals. */
+export type RefusalCode =
+  | 'version-conflict'
+  | 'prior-missing'
+  | 'base-ahead'
+  | 'entity-version-chain'
+  | 'missing-reference'
+  | 'idempotency-mismatch'
+  | 'event-id-reused'
+  | 'invalid-event'
+  | 'too-large'
+  | 'stale-restore-preview'
+  | 'not-allowed'
+  | 'not-admitted'
+  | 'quota-exceeded'
+  | 'sealed'
+  | 'protocol-unsupported';
+
+/** A refusal of a whole request, before any operation was judged. */
+export type RequestRefusalCode =
+  | 'unauthenticated'
+  | 'not-allowed'
+  | 'not-found'
+  | 'method-not-allowed'
+  | 'unsupported-media-type'
+  | 'malformed'
+  | 'too-large'
+  | 'rate-limited'
+  | 'history-changed'
+  | 'stale-generation'
+  | 'replica-cloned'
+  | 'stale-permit'
+  | 'other-account'
+  | 'update-needed'
+  | 'protocol-unsupported'
+  | 'moved'
+  | 'deleted'
+  | 'below-floor'
+  | 'quota-exceeded'
+  | 'origin-not-allowed'
+  | 'shutting-down'
+  | 'internal';
+
 /** Faults that arise on the device. */
 export type LocalFaultCode =
-  | 'ledger-unreachable' | 'network-untrusted' | 'answer-malformed' | 'request-timeout' | 'page-gap' | 'chain-mismatch'
-  | 'ledger-history-damaged' | 'ledger-state-suspect' | 'state-signature-differs'
-  | 'invalid-change' | 'changed-meanwhile' | 'rule-broken' | 'storage-full' | 'replica-in-use' | 'replica-damaged'
-  | 'replica-too-new' | 'contended' | 'closed' | 'conflict-changed' | 'not-found' | 'type-name-taken' | 'no-owner'
-  | 'needs-attention' | 'refused' | 'async-callback' | 'query-refused' | 'query-failed' | 'aborted' | 'unsent-work'
-  | 'not-following' | 'not-ready' | 'outranked' | 'batch-too-large'
+  | 'ledger-unreachable'
+  | 'network-untrusted'
+  | 'answer-malformed'
+  | 'request-timeout'
+  | 'page-gap'
+  | 'chain-mismatch'
+  | 'ledger-history-damaged'
+  | 'ledger-state-suspect'
+  | 'state-signature-differs'
+  | 'invalid-change'
+  | 'changed-meanwhile'
+  | 'rule-broken'
+  | 'storage-full'
+  | 'replica-in-use'
+  | 'replica-damaged'
+  | 'replica-too-new'
+  | 'contended'
+  | 'closed'
+  | 'conflict-changed'
+  | 'not-found'
+  | 'type-name-taken'
+  | 'no-owner'
+  | 'needs-attention'
+  | 'refused'
+  | 'async-callback'
+  | 'query-refused'
+  | 'query-failed'
+  | 'aborted'
+  | 'unsent-work'
+  | 'not-following'
+  | 'not-ready'
+  | 'outranked'
+  | 'batch-too-large'
   // Coordinator (PM2), in the order in which they are checked.
-  | 'local-commit-invariant' | 'permit-identity-conflict' | 'permit-expired' | 'inactive-log' | 'permits-disabled'
-  | 'permit-not-found' | 'host-instance-mismatch' | 'permit-state-conflict' | 'apply-not-committed' | 'engine-fault';
+  | 'local-commit-invariant'
+  | 'permit-identity-conflict'
+  | 'permit-expired'
+  | 'inactive-log'
+  | 'permits-disabled'
+  | 'permit-not-found'
+  | 'host-instance-mismatch'
+  | 'permit-state-conflict'
+  | 'apply-not-committed'
+  | 'engine-fault';
 
 export type FaultCode = LocalFaultCode | RefusalCode | RequestRefusalCode;
 
@@ -43,8 +119,21 @@ export type FaultCode = LocalFaultCode | RefusalCode | RequestRefusalCode;
  * - `stop`: this host must not go on.
  */
 export type Recovery =
-  | 'retry' | 'shrink' | 'judge' | 'hold' | 'check-position' | 'refuse' | 'park' | 'preview-again' | 'sign-in' | 'block'
-  | 'wait' | 'renew' | 'reissue' | 'tell' | 'stop';
+  | 'retry'
+  | 'shrink'
+  | 'judge'
+  | 'hold'
+  | 'check-position'
+  | 'refuse'
+  | 'park'
+  | 'preview-again'
+  | 'sign-in'
+  | 'block'
+  | 'wait'
+  | 'renew'
+  | 'reissue'
+  | 'tell'
+  | 'stop';
 
 export const RECOVERY: Readonly<Record<FaultCode, Recovery>> = {
   'ledger-unreachable': 'retry',

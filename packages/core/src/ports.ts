@@ -46,7 +46,14 @@ export interface Database {
 }
 
 /** Translated once by the adapter; the engine never reads a driver's error text. */
-export type DatabaseFaultCode = 'storage-full' | 'busy' | 'damaged' | 'query-refused' | 'sql-error' | 'closed' | 'io-error';
+export type DatabaseFaultCode =
+  | 'storage-full'
+  | 'busy'
+  | 'damaged'
+  | 'query-refused'
+  | 'sql-error'
+  | 'closed'
+  | 'io-error';
 
 export interface Clock {
   /** Wall time in milliseconds since 1970. For people and stored instants. */
@@ -118,7 +125,11 @@ export interface SocketEvents {
 /** Opens a WebSocket. Events of one socket are delivered in order, never during the call itself. */
 export type OpenSocket = (url: string, events: SocketEvents) => Socket;
 
-export type Logger = (level: 'debug' | 'info' | 'warn' | 'error', message: string, facts?: Readonly<Record<string, unknown>>) => void;
+export type Logger = (
+  level: 'debug' | 'info' | 'warn' | 'error',
+  message: string,
+  facts?: Readonly<Record<string, unknown>>,
+) => void;
 
 export interface Platform {
   readonly clock: Clock;

@@ -1,4 +1,5 @@
 import type { EntityState, ErasedEvent, EventDraft, StoredEvent } from './events.ts';
+import type { RefusalCode, RequestRefusalCode } from './faults.ts';
 import type { JsonObject } from './json.ts';
 
 /** Wire messages of `/v1` (5.1, 5.4). Shapes only; `decode.ts` reads them strictly. */
@@ -136,12 +137,6 @@ export type OperationResult =
       readonly details?: JsonObject;
     };
 
-/** One operation's definite refusals. */
-export type RefusalCode =
-  | 'version-conflict' | 'prior-missing' | 'base-ahead' | 'entity-version-chain' | 'missing-reference'
-  | 'idempotency-mismatch' | 'event-id-reused' | 'invalid-event' | 'too-large' | 'stale-restore-preview'
-  | 'not-allowed' | 'not-admitted' | 'quota-exceeded' | 'sealed' | 'protocol-unsupported';
-
 /**
  * An own event in a push answer: the sender has its bytes, and rebuilds the envelope from the operation's result (actor,
  * recordedAt, entityVersions, assigned) and its own ids. An operation that was accepted under another request, or by
@@ -193,12 +188,6 @@ export interface RequestRefusal {
   readonly details?: JsonObject;
 }
 
-export type RequestRefusalCode =
-  | 'unauthenticated' | 'not-allowed' | 'not-found' | 'method-not-allowed' | 'unsupported-media-type' | 'malformed'
-  | 'too-large' | 'rate-limited' | 'history-changed' | 'stale-generation' | 'replica-cloned' | 'stale-permit'
-  | 'other-account' | 'update-needed' | 'protocol-unsupported' | 'moved' | 'deleted' | 'below-floor' | 'quota-exceeded'
-  | 'origin-not-allowed' | 'shutting-down' | 'internal';
-
 // ── Realtime (5.4) ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 export type ClientFrame =
@@ -215,7 +204,13 @@ export type ClientFrame =
 
 export type ServerFrame =
   | { readonly type: 'welcome'; readonly protocol: number; readonly account: string; readonly pingMs: number }
-  | { readonly type: 'ready'; readonly log: string; readonly epoch: string; readonly head: number; readonly chain: string }
+  | {
+      readonly type: 'ready';
+      readonly log: string;
+      readonly epoch: string;
+      readonly head: number;
+      readonly chain: string;
+    }
   | ({
       readonly type: 'events';
       readonly log: string;
@@ -233,5 +228,10 @@ export type ServerFrame =
     }
   | { readonly type: 'session-ending'; readonly reason: string }
   | { readonly type: 'going-away'; readonly retryMs: number }
-  | { readonly type: 'refused'; readonly code: RequestRefusalCode; readonly message: string; readonly details?: JsonObject }
+  | {
+      readonly type: 'refused';
+      readonly code: RequestRefusalCode;
+      readonly message: string;
+      readonly details?: JsonObject;
+    }
   | { readonly type: 'ping' | 'pong'; readonly nonce: string };

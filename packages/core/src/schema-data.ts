@@ -23,7 +23,18 @@ export interface EntityData {
 }
 
 export type FieldKind =
-  | 'text' | 'integer' | 'number' | 'flag' | 'time' | 'json' | 'counter' | 'setOf' | 'oneOf' | 'ref' | 'rank' | 'serial';
+  | 'text'
+  | 'integer'
+  | 'number'
+  | 'flag'
+  | 'time'
+  | 'json'
+  | 'counter'
+  | 'setOf'
+  | 'oneOf'
+  | 'ref'
+  | 'rank'
+  | 'serial';
 
 export interface FieldData {
   readonly kind: FieldKind;
@@ -55,7 +66,14 @@ export type RuleData =
 
 /** Reserved names of every row (SC8). */
 export const META_COLUMNS = [
-  'id', 'log', 'createdBy', 'createdAt', 'updatedBy', 'updatedAt', 'arrival', 'sync',
+  'id',
+  'log',
+  'createdBy',
+  'createdAt',
+  'updatedBy',
+  'updatedAt',
+  'arrival',
+  'sync',
 ] as const;
 
 /** Entity type whose events add entity types at run time (SC4). Its one field `schema` holds an `EntityData`. */
