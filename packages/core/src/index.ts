@@ -1,0 +1,13 @@
+export * from './canonical.ts';
+export * from './digest.ts';
+export * from './events.ts';
+export * from './faults.ts';
+export * from './ids.ts';
+export * from './json.ts';
+export * from './limits.ts';
+export * from './parse.ts';
+export type * from './ports.ts';
+export * from './protocol.ts';
+export * from './schema-data.ts';
+export * from './signature.ts';
+export * from './utf8.ts';
