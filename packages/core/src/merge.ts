@@ -1,153 +1,218 @@
 import { canonical } from './canonical.ts';
 import type { Change, MergeRule } from './events.ts';
 import type { Json } from './json.ts';
-import { sameValue } from './order.ts';
 
 /**
- * What one of my changes is against everything that happened to its entity since I looked (4.4).
- *
- * - `apply`: both hold; append it.
- * - `same`: the entity is as I want it already; log it, without effect on the fields.
- * - `clash`: a person must say. `fields` is `'entity'` where the two are about the whole entity; `theirs` are the
- *   indices of the changes that clash.
+ * The two clash tables of 4.4, and nothing else: whether a change holds beside what others did to the same entity
+ * without its author knowing. Pure, needs no history, the same at the ledger and on every replica (MG1).
  */
-export type Judgement =
-  | { readonly verdict: 'apply' | 'same' }
-  | { readonly verdict: 'clash'; readonly fields: readonly string[] | 'entity'; readonly theirs: readonly number[] };
+export type Verdict =
+  /** It holds beside all of theirs. */
+  | { readonly verdict: 'apply' }
+  /** They did exactly this: accepted and logged, without effect on the fields. */
+  | { readonly verdict: 'same' }
+  | {
+      readonly verdict: 'clash';
+      /** The fields that clash; `entity` when the clash is about the whole entity. */
+      readonly fields: readonly string[] | 'entity';
+      /** Which of theirs it clashes with, by place in the list. */
+      readonly theirs: readonly number[];
+    };
 
-export function judgeEvent(mine: Change, theirs: readonly Change[]): Judgement {
-  if (isEqualToOneOf(mine, theirs)) return { verdict: 'same' };
-  const fields = new Set<string>();
-  const clashing: number[] = [];
-  let whole = false;
-  theirs.forEach((other, at) => {
-    const clash = clashOf(mine, other);
-    if (clash === null) return;
-    clashing.push(at);
-    if (clash === 'entity') whole = true;
-    else for (const field of clash) fields.add(field);
-  });
-  if (clashing.length === 0) return { verdict: 'apply' };
-  return { verdict: 'clash', fields: whole ? 'entity' : [...fields], theirs: clashing };
-}
+/** A change whose bytes were erased (DG1) is null: nobody can say what it did, so it clashes. */
+export type TheirChange = Change | null;
 
 /**
- * The entity is already as mine wants it: it was deleted and mine deletes, or an equal create or restore stands there.
- * Equal creates count as one, so what followed theirs is not held against mine. Only the newest deletion or creation
- * counts: what was made equal and then deleted is not there.
+ * Judges one change against all of theirs, in any order. `theirs` come from `theirsSince`, which leaves out one's own and
+ * what counts as one with it.
  */
-function isEqualToOneOf(mine: Change, theirs: readonly Change[]): boolean {
-  for (let at = theirs.length - 1; at >= 0; at -= 1) {
-    const other = theirs[at] as Change;
-    if (mine.op === 'delete')
-      return other.op === 'delete' && theirs.slice(0, at).every((before) => before.op !== 'restore');
-    if (other.op === 'delete') return false;
-    if ((mine.op === 'create' || mine.op === 'restore') && other.op === mine.op)
-      return sameValue(other.fields, mine.fields);
-  }
-  return false;
+export function judgeEvent(mine: Change, theirs: readonly TheirChange[]): Verdict {
+  return judgeAgainst(mine, theirsIndex(theirs));
 }
 
-type Clash = readonly string[] | 'entity' | null;
+// ── the tables ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Two changes that cannot both hold: the fields about which they disagree, or the entity. */
-export function clashOf(mine: Change, theirs: Change): Clash {
-  if (isUpdating(mine) && isUpdating(theirs)) return clashingFields(mine, theirs);
-  switch (mine.op) {
-    case 'update':
-      // Their create is where mine began, or equal to where mine began.
-      return theirs.op === 'create' ? null : 'entity';
-    case 'put':
-      // Two makers of one keyed entity merge by field; a create is a put without rules.
-      return theirs.op === 'create' ? clashingFields(mine, { op: 'put', set: theirs.fields }) : 'entity';
-    case 'create':
-      return theirs.op === 'put' ? clashingFields({ op: 'put', set: mine.fields }, theirs) : 'entity';
-    case 'delete':
-      return theirs.op === 'delete' ? null : 'entity';
-    case 'restore':
-      return 'entity';
-  }
-}
+type Op = Change['op'];
+type EntityCell =
+  /** Look at the fields. */
+  | 'by-field'
+  | 'clash'
+  /** Theirs did it already. */
+  | 'same'
+  /** `same` if both carry equal fields, else `clash`. */
+  | 'equal';
 
-type Updating = Extract<Change, { op: 'update' | 'put' }>;
-const isUpdating = (change: Change): change is Updating => change.op === 'update' || change.op === 'put';
-
-function clashingFields(mine: Updating, theirs: Updating): Clash {
-  const clashing = [...fieldsOf(mine)].filter((field) => isClash(mine, theirs, field));
-  return clashing.length === 0 ? null : clashing;
-}
-
-/** Every field that a change touches. */
-export function fieldsOf(change: Change): ReadonlySet<string> {
-  switch (change.op) {
-    case 'update':
-      return new Set([
-        ...Object.keys(change.set ?? {}),
-        ...(change.unset ?? []),
-        ...Object.keys(change.inc ?? {}),
-        ...Object.keys(change.add ?? {}),
-        ...Object.keys(change.remove ?? {}),
-      ]);
-    case 'put':
-      return new Set(Object.keys(change.set));
-    case 'create':
-    case 'restore':
-      return new Set(Object.keys(change.fields));
-    case 'delete':
-      return new Set();
-  }
-}
-
-/** What a change does to one field: one column, and one row, of the table in 4.4. */
-type FieldAct =
-  | { readonly act: 'set'; readonly value: Json; readonly rule: MergeRule | null }
-  | { readonly act: 'unset'; readonly rule: MergeRule | null }
-  | { readonly act: 'inc' }
-  | { readonly act: 'elements'; readonly add: ReadonlySet<string>; readonly remove: ReadonlySet<string> };
-
-const KNOWN_RULES: ReadonlySet<string> = new Set<MergeRule>(['last', 'max', 'min']);
-
-function ruleOf(change: Updating, field: string): MergeRule | null {
-  const rule = change.rules !== undefined && Object.hasOwn(change.rules, field) ? change.rules[field] : undefined;
-  return rule !== undefined && KNOWN_RULES.has(rule) ? rule : null;
-}
-
-function actOn(change: Updating, field: string): FieldAct | null {
-  const { set } = change;
-  if (set !== undefined && Object.hasOwn(set, field))
-    return { act: 'set', value: set[field] as Json, rule: ruleOf(change, field) };
-  if (change.op === 'put') return null;
-  if (change.unset?.includes(field)) return { act: 'unset', rule: ruleOf(change, field) };
-  if (change.inc !== undefined && Object.hasOwn(change.inc, field)) return { act: 'inc' };
-  const add = elementsOf(change.add, field);
-  const remove = elementsOf(change.remove, field);
-  return add.size + remove.size === 0 ? null : { act: 'elements', add, remove };
-}
-
-const elementsOf = (
-  byField: Readonly<Record<string, readonly Json[]>> | undefined,
-  field: string,
-): ReadonlySet<string> =>
-  new Set(
-    byField !== undefined && Object.hasOwn(byField, field) ? (byField[field] as readonly Json[]).map(canonical) : [],
-  );
-
-function isClash(mineChange: Updating, theirsChange: Updating, field: string): boolean {
-  const mine = actOn(mineChange, field);
-  const theirs = actOn(theirsChange, field);
-  if (mine === null || theirs === null) return false;
-  if (mine.act === 'inc' && theirs.act === 'inc') return false;
-  if (mine.act === 'elements' && theirs.act === 'elements')
-    return overlaps(mine.add, theirs.remove) || overlaps(mine.remove, theirs.add);
-  if (mine.act === 'unset' && theirs.act === 'unset') return false;
-  const isSetOrUnset = (act: FieldAct) => act.act === 'set' || act.act === 'unset';
-  if (!isSetOrUnset(mine) || !isSetOrUnset(theirs)) return true;
-  if (mine.act === 'set' && theirs.act === 'set' && sameValue(mine.value, theirs.value)) return false;
-  const rule = 'rule' in mine ? mine.rule : null;
-  return rule === null || !('rule' in theirs) || theirs.rule !== rule;
-}
-
-const overlaps = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean => {
-  for (const element of a) if (b.has(element)) return true;
-  return false;
+/**
+ * Whole entity: mine by theirs. `put` is an update here. An update or delete meets a create of theirs only after a `put`
+ * of its own author, since equal creates count as one. A create that meets a `put` clashes as it is, because fold, which
+ * sees no history, could not tell it from an equal create; its author's replica writes it as `put` (rebase.ts), which
+ * merges by field.
+ */
+export const ENTITY_TABLE: Readonly<Record<Op, Readonly<Record<Op, EntityCell>>>> = {
+  update: { update: 'by-field', put: 'by-field', delete: 'clash', restore: 'clash', create: 'by-field' },
+  put: { update: 'by-field', put: 'by-field', delete: 'clash', restore: 'clash', create: 'by-field' },
+  delete: { update: 'clash', put: 'clash', delete: 'same', restore: 'clash', create: 'clash' },
+  restore: { update: 'clash', put: 'clash', delete: 'clash', restore: 'equal', create: 'clash' },
+  create: { update: 'clash', put: 'clash', delete: 'clash', restore: 'clash', create: 'equal' },
 };
+
+type EffectKind = 'set' | 'unset' | 'inc' | 'add' | 'remove';
+type FieldCell =
+  | 'both'
+  | 'clash'
+  /** Both if it is the same value, else clash. */
+  | 'same-value'
+  /** Both if it is another element, else clash. */
+  | 'other-element';
+
+/** One field: mine by theirs. */
+export const FIELD_TABLE: Readonly<Record<EffectKind, Readonly<Record<EffectKind, FieldCell>>>> = {
+  set: { set: 'same-value', unset: 'clash', inc: 'clash', add: 'clash', remove: 'clash' },
+  unset: { set: 'clash', unset: 'both', inc: 'clash', add: 'clash', remove: 'clash' },
+  inc: { set: 'clash', unset: 'clash', inc: 'both', add: 'clash', remove: 'clash' },
+  add: { set: 'clash', unset: 'clash', inc: 'clash', add: 'both', remove: 'other-element' },
+  remove: { set: 'clash', unset: 'clash', inc: 'clash', add: 'other-element', remove: 'both' },
+};
+
+/** A rule that this code does not know asks a person. */
+export const KNOWN_RULES: ReadonlySet<string> = new Set<MergeRule>(['last', 'max', 'min']);
+
+// ── judging ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** One effect on one field. `value` is canonical: the value that is set, or the element. */
+interface Effect {
+  readonly field: string;
+  readonly kind: EffectKind;
+  readonly value: string;
+  readonly rule: string | undefined;
+}
+
+interface TheirEffect extends Effect {
+  readonly by: number[];
+}
+
+/** Theirs, read once: a long chain of mine is judged against thousands without looking at each again. */
+export interface TheirsIndex {
+  readonly ops: ReadonlyMap<Op, readonly number[]>;
+  /** By field, each different effect once. */
+  readonly effects: ReadonlyMap<string, readonly TheirEffect[]>;
+  /** Canonical fields of their creates and restores. */
+  readonly creates: readonly string[];
+  readonly restores: readonly string[];
+  readonly erased: readonly number[];
+}
+
+export function theirsIndex(theirs: readonly TheirChange[]): TheirsIndex {
+  const ops = new Map<Op, number[]>();
+  const effects = new Map<string, Map<string, TheirEffect>>();
+  const creates: string[] = [];
+  const restores: string[] = [];
+  const erased: number[] = [];
+  theirs.forEach((change, at) => {
+    if (change === null) {
+      erased.push(at);
+      return;
+    }
+    const sameOp = ops.get(change.op);
+    if (sameOp === undefined) ops.set(change.op, [at]);
+    else sameOp.push(at);
+    if (change.op === 'create') creates.push(canonical(change.fields));
+    if (change.op === 'restore') restores.push(canonical(change.fields));
+    for (const effect of effectsOf(change)) noteEffect(effects, effect, at);
+  });
+  const byField = new Map([...effects].map(([field, different]) => [field, [...different.values()]] as const));
+  return { ops, effects: byField, creates, restores, erased };
+}
+
+function noteEffect(effects: Map<string, Map<string, TheirEffect>>, effect: Effect, at: number): void {
+  let ofField = effects.get(effect.field);
+  if (ofField === undefined) {
+    ofField = new Map();
+    effects.set(effect.field, ofField);
+  }
+  const key = `${effect.kind} ${effect.rule ?? ''} ${effect.value}`;
+  const known = ofField.get(key);
+  if (known === undefined) ofField.set(key, { ...effect, by: [at] });
+  else known.by.push(at);
+}
+
+export function judgeAgainst(mine: Change, theirs: TheirsIndex): Verdict {
+  // Equal creates count as one: nothing that either side did later clashes with the other's create.
+  if (mine.op === 'create' && theirs.creates.includes(canonical(mine.fields))) return { verdict: 'same' };
+  const whole = wholeClashes(mine, theirs);
+  if (whole.length > 0) return { verdict: 'clash', fields: 'entity', theirs: ascending(whole) };
+  const { fields, by } = fieldClashes(mine, theirs);
+  if (fields.length > 0) return { verdict: 'clash', fields, theirs: ascending(by) };
+  const row = ENTITY_TABLE[mine.op];
+  const isSame = [...theirs.ops.keys()].some((op) => row[op] === 'same' || row[op] === 'equal');
+  return { verdict: isSame ? 'same' : 'apply' };
+}
+
+/** Places of theirs that clash with mine as a whole. */
+function wholeClashes(mine: Change, theirs: TheirsIndex): number[] {
+  const places = [...theirs.erased];
+  for (const [op, at] of theirs.ops) {
+    const cell = ENTITY_TABLE[mine.op][op];
+    if (cell === 'clash' || (cell === 'equal' && !isEqualToAll(mine, theirs))) places.push(...at);
+  }
+  return places;
+}
+
+const isEqualToAll = (mine: Change, theirs: TheirsIndex): boolean => {
+  if (mine.op !== 'create' && mine.op !== 'restore') return false;
+  const text = canonical(mine.fields);
+  return (mine.op === 'create' ? theirs.creates : theirs.restores).every((other) => other === text);
+};
+
+function fieldClashes(mine: Change, theirs: TheirsIndex): { fields: string[]; by: number[] } {
+  const fields = new Set<string>();
+  const by: number[] = [];
+  if (mine.op === 'update' || mine.op === 'put')
+    for (const effect of effectsOf(mine))
+      for (const their of theirs.effects.get(effect.field) ?? [])
+        if (isClash(effect, their)) {
+          fields.add(effect.field);
+          by.push(...their.by);
+        }
+  return { fields: [...fields].sort(), by };
+}
+
+function isClash(mine: Effect, their: Effect): boolean {
+  if (mine.rule !== undefined && mine.rule === their.rule && KNOWN_RULES.has(mine.rule)) return false;
+  switch (FIELD_TABLE[mine.kind][their.kind]) {
+    case 'both':
+      return false;
+    case 'clash':
+      return true;
+    case 'same-value':
+      return mine.value !== their.value;
+    case 'other-element':
+      return mine.value === their.value;
+  }
+}
+
+/** What a change does, field by field. Only `set` and `unset` carry a rule. A `put`, and the fields of a create, count as set. */
+function effectsOf(change: Change): Effect[] {
+  if (change.op === 'delete' || change.op === 'restore') return [];
+  if (change.op === 'create') return Object.entries(change.fields).map(([field, value]) => effect(field, 'set', value));
+  const ruleOf = (field: string): string | undefined =>
+    change.rules !== undefined && Object.hasOwn(change.rules, field) ? change.rules[field] : undefined;
+  const effects = Object.entries(change.set ?? {}).map(([field, value]) => effect(field, 'set', value, ruleOf(field)));
+  if (change.op === 'put') return effects;
+  for (const field of change.unset ?? []) effects.push(effect(field, 'unset', null, ruleOf(field)));
+  for (const field of Object.keys(change.inc ?? {})) effects.push(effect(field, 'inc', null));
+  for (const [field, elements] of Object.entries(change.add ?? {}))
+    for (const element of elements) effects.push(effect(field, 'add', element));
+  for (const [field, elements] of Object.entries(change.remove ?? {}))
+    for (const element of elements) effects.push(effect(field, 'remove', element));
+  return effects;
+}
+
+const effect = (field: string, kind: EffectKind, value: Json, rule?: string): Effect => ({
+  field,
+  kind,
+  value: canonical(value),
+  rule,
+});
+
+const ascending = (places: readonly number[]): number[] => [...new Set(places)].sort((a, b) => a - b);

@@ -2,23 +2,39 @@ import { canonical } from './canonical.ts';
 import type { Json } from './json.ts';
 import { compareUtf8 } from './utf8.ts';
 
-const KIND_ORDER = ['boolean', 'number', 'string', 'object'];
-
 /**
- * One total order over values, for `max` and `min` (EV6): booleans, then numbers, then texts by code point, then the
- * rest by canonical bytes. Fields of one kind only ever meet their own kind; the rest is there so that the fold is total.
+ * The one order in which `max` and `min` compare (EV6). It is total over JSON, so that every replica picks the same value
+ * whatever two app versions wrote: false < true < numbers < texts < arrays < objects, with null before all. Numbers by
+ * value, texts by their UTF-8 bytes, arrays element by element, objects by their canonical bytes. 0 means: same value.
  */
-export function compareValues(a: Json, b: Json): number {
-  const kind = KIND_ORDER.indexOf(typeof a) - KIND_ORDER.indexOf(typeof b);
-  if (kind !== 0) return kind;
-  if (typeof a === 'number') return a - (b as number);
-  if (typeof a === 'boolean') return Number(a) - Number(b);
+export function compareJson(a: Json, b: Json): number {
+  const byRank = rankOf(a) - rankOf(b);
+  if (byRank !== 0) return byRank;
+  if (typeof a === 'number') return a < (b as number) ? -1 : a > (b as number) ? 1 : 0;
   if (typeof a === 'string') return compareUtf8(a, b as string);
-  return compareUtf8(canonical(a), canonical(b));
+  if (Array.isArray(a)) return compareArrays(a, b as readonly Json[]);
+  return typeof a === 'object' && a !== null ? compareUtf8(canonical(a), canonical(b)) : 0;
 }
 
-export const sameValue = (a: Json | undefined, b: Json | undefined): boolean => {
+/** Same value whatever the order of keys: the equality of every clash table. */
+export const isSameJson = (a: Json | undefined, b: Json | undefined): boolean => {
   if (a === b) return true;
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (a === undefined || b === undefined || typeof a !== 'object' || typeof b !== 'object') return false;
   return canonical(a) === canonical(b);
 };
+
+function compareArrays(a: readonly Json[], b: readonly Json[]): number {
+  for (let at = 0; at < a.length && at < b.length; at += 1) {
+    const byElement = compareJson(a[at] as Json, b[at] as Json);
+    if (byElement !== 0) return byElement;
+  }
+  return a.length - b.length;
+}
+
+function rankOf(value: Json): number {
+  if (value === null) return 0;
+  if (typeof value === 'boolean') return value ? 2 : 1;
+  if (typeof value === 'number') return 3;
+  if (typeof value === 'string') return 4;
+  return Array.isArray(value) ? 5 : 6;
+}

@@ -1,25 +1,55 @@
 import type { Change } from './events.ts';
 import { LIMITS } from './limits.ts';
 
-/** What the ledger keeps of an entity's events to find "theirs" (LG4). */
-export interface EntityEvent {
+/** What LG4 reads of an accepted event of one entity. `change` is null where its bytes were erased (DG1). */
+export interface AcceptedChange {
   readonly id: string;
+  readonly prior?: string | undefined;
   readonly entityVersion: number;
-  readonly prior: string | null;
-  readonly change: Change;
+  readonly change: Change | null;
 }
 
-export type Theirs = { readonly ok: true; readonly events: readonly EntityEvent[] } | { readonly ok: false };
+export type Theirs<E extends AcceptedChange> =
+  | {
+      readonly isTooMany: false;
+      /** What the author had not seen, oldest first. */
+      readonly theirs: readonly E[];
+      /** The author's own events after the base, reached through `prior`, oldest first. */
+      readonly chain: readonly E[];
+    }
+  /** More than `max`. The ledger answers `version-conflict`; the replica judges there, and comes back with a newer base. */
+  | { readonly isTooMany: true };
 
 /**
- * The events that the author had not seen: those after `base`, less those reached from `prior` through `prior`. More
- * than can be examined is not ok: the author must look again, as after a clash.
+ * The events of an entity that the author of a change had not seen (LG4): those after `base`, less those reached from
+ * `prior` through `prior`, because these are the author's own. `events` are in order of entity version; those at or below
+ * the base may be among them.
+ *
+ * Left out is also what counts as one with what the author saw: a create has an effect only as an entity's first event,
+ * and where the author's own chain holds an equal create, the first one is as good as his.
+ *
+ * At most `max` of theirs are looked at, by default `LIMITS.theirsExaminedMax`. A replica passes `Infinity`: what it
+ * keeps is bounded already.
  */
-export function theirsSince(after: readonly EntityEvent[], prior: string | null): Theirs {
-  if (after.length > LIMITS.theirsExaminedMax) return { ok: false };
-  if (prior === null) return { ok: true, events: after };
-  const byId = new Map(after.map((event) => [event.id, event]));
-  const own = new Set<string>();
-  for (let at: string | null = prior; at !== null && !own.has(at); at = byId.get(at)?.prior ?? null) own.add(at);
-  return { ok: true, events: after.filter((event) => !own.has(event.id)) };
+export function theirsSince<E extends AcceptedChange>(
+  events: readonly E[],
+  since: { readonly base: number; readonly prior?: string | undefined; readonly max?: number },
+): Theirs<E> {
+  const max = since.max ?? LIMITS.theirsExaminedMax;
+  const theirs: E[] = [];
+  const chain: E[] = [];
+  let own = since.prior;
+  // A prior is accepted before what names it, so one walk from the newest back meets the chain in its order.
+  for (let at = events.length - 1; at >= 0; at -= 1) {
+    const event = events[at] as E;
+    if (event.entityVersion <= since.base) break;
+    if (event.id === own) {
+      own = event.prior;
+      chain.push(event);
+    } else if (event.change?.op !== 'create' || event.entityVersion === 1) {
+      if (theirs.push(event) > max) return { isTooMany: true };
+    }
+  }
+  if (theirs.at(-1)?.change?.op === 'create' && chain.some((event) => event.change?.op === 'create')) theirs.pop();
+  return { isTooMany: false, theirs: theirs.reverse(), chain: chain.reverse() };
 }
