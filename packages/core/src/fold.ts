@@ -3,7 +3,7 @@ import type { Change, EntityState, StoredEvent } from './events.ts';
 import { fail, type Outcome, ok } from './faults.ts';
 import type { Json, JsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
-import { compareJson } from './order.ts';
+import { compareValues } from './order.ts';
 import { addToSet, isSet, removeFromSet } from './sets.ts';
 import { utf8Length } from './utf8.ts';
 
@@ -19,7 +19,10 @@ export type FoldReason =
   | 'too-many-fields'
   | 'entity-too-large';
 
-type Folded = Outcome<JsonObject | undefined, 'invalid-event'>;
+/** The fields of a live entity; `undefined` is an absent one: never created, or deleted. */
+export type EntityFields = JsonObject | undefined;
+
+type Folded = Outcome<EntityFields, 'invalid-event'>;
 
 /**
  * Folds a new event's change into an entity's fields (`undefined`: absent), with every check of EV6: what an author may
@@ -27,7 +30,7 @@ type Folded = Outcome<JsonObject | undefined, 'invalid-event'>;
  *
  * An event whose verdict is `same` (4.4) is not folded: it has no effect. Faults: `invalid-event` with reason and path.
  */
-export function foldChange(fields: JsonObject | undefined, change: Change): Folded {
+export function foldChange(fields: EntityFields, change: Change): Folded {
   const ill = formProblem(change);
   if (ill !== undefined) return ill;
   if (change.op === 'create' && fields !== undefined) return invalid('entity-present', 'change.op');
@@ -53,11 +56,9 @@ export function foldChange(fields: JsonObject | undefined, change: Change): Fold
 export function foldStored(state: EntityState | undefined, event: StoredEvent): EntityState | undefined {
   const fields = fieldsAfter(state?.fields, event);
   if (fields === undefined) return undefined;
-  const made = state ?? {
-    createdBy: event.actor,
-    createdAt: event.recordedAt,
-    arrival: event.version,
-  };
+  // A healed event keeps who wrote it and when, from before the loss (HL3).
+  const { actor, recordedAt } = event.origin ?? event;
+  const made = state ?? { createdBy: actor, createdAt: recordedAt, arrival: event.version };
   return {
     type: event.entityType,
     id: event.entityId,
@@ -65,13 +66,13 @@ export function foldStored(state: EntityState | undefined, event: StoredEvent): 
     fields,
     createdBy: made.createdBy,
     createdAt: made.createdAt,
-    updatedBy: event.actor,
-    updatedAt: event.recordedAt,
+    updatedBy: actor,
+    updatedAt: recordedAt,
     arrival: made.arrival,
   };
 }
 
-function fieldsAfter(fields: JsonObject | undefined, event: StoredEvent): JsonObject | undefined {
+function fieldsAfter(fields: EntityFields, event: StoredEvent): EntityFields {
   const { change } = event;
   if (change.op === 'create' && event.entityVersion !== 1) return fields;
   if (change.op === 'restore' && fields !== undefined) return fields;
@@ -84,7 +85,7 @@ function fieldsAfter(fields: JsonObject | undefined, event: StoredEvent): JsonOb
 }
 
 /** What a change does to the fields where it takes effect. Faults are those that depend on the values it meets. */
-function effectOf(fields: JsonObject | undefined, change: Change): Folded {
+function effectOf(fields: EntityFields, change: Change): Folded {
   switch (change.op) {
     case 'create':
     case 'restore':
@@ -135,7 +136,7 @@ function setEdits(fields: JsonObject, change: Update | Extract<Change, { op: 'pu
     const rule = change.rules === undefined ? undefined : ownValue(change.rules, field);
     const isKept =
       now !== undefined &&
-      ((rule === 'max' && compareJson(now, value) >= 0) || (rule === 'min' && compareJson(now, value) <= 0));
+      ((rule === 'max' && compareValues(now, value) >= 0) || (rule === 'min' && compareValues(now, value) <= 0));
     if (!isKept) edits.set(field, value);
   }
   return edits;

@@ -6,7 +6,7 @@ import type { Json } from './json.ts';
  * The two clash tables of 4.4, and nothing else: whether a change holds beside what others did to the same entity
  * without its author knowing. Pure, needs no history, the same at the ledger and on every replica (MG1).
  */
-export type Verdict =
+export type Judgement =
   /** It holds beside all of theirs. */
   | { readonly verdict: 'apply' }
   /** They did exactly this: accepted and logged, without effect on the fields. */
@@ -26,7 +26,7 @@ export type TheirChange = Change | null;
  * Judges one change against all of theirs, in any order. `theirs` come from `theirsSince`, which leaves out one's own and
  * what counts as one with it.
  */
-export function judgeEvent(mine: Change, theirs: readonly TheirChange[]): Verdict {
+export function judgeEvent(mine: Change, theirs: readonly TheirChange[]): Judgement {
   return judgeAgainst(mine, theirsIndex(theirs));
 }
 
@@ -136,7 +136,7 @@ function noteEffect(effects: Map<string, Map<string, TheirEffect>>, effect: Effe
   else known.by.push(at);
 }
 
-export function judgeAgainst(mine: Change, theirs: TheirsIndex): Verdict {
+export function judgeAgainst(mine: Change, theirs: TheirsIndex): Judgement {
   // Equal creates count as one: nothing that either side did later clashes with the other's create.
   if (mine.op === 'create' && theirs.creates.includes(canonical(mine.fields))) return { verdict: 'same' };
   const whole = wholeClashes(mine, theirs);

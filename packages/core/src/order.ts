@@ -7,7 +7,7 @@ import { compareUtf8 } from './utf8.ts';
  * whatever two app versions wrote: false < true < numbers < texts < arrays < objects, with null before all. Numbers by
  * value, texts by their UTF-8 bytes, arrays element by element, objects by their canonical bytes. 0 means: same value.
  */
-export function compareJson(a: Json, b: Json): number {
+export function compareValues(a: Json, b: Json): number {
   const byRank = rankOf(a) - rankOf(b);
   if (byRank !== 0) return byRank;
   if (typeof a === 'number') return a < (b as number) ? -1 : a > (b as number) ? 1 : 0;
@@ -17,7 +17,7 @@ export function compareJson(a: Json, b: Json): number {
 }
 
 /** Same value whatever the order of keys: the equality of every clash table. */
-export const isSameJson = (a: Json | undefined, b: Json | undefined): boolean => {
+export const sameValue = (a: Json | undefined, b: Json | undefined): boolean => {
   if (a === b) return true;
   if (a === undefined || b === undefined || typeof a !== 'object' || typeof b !== 'object') return false;
   return canonical(a) === canonical(b);
@@ -25,7 +25,7 @@ export const isSameJson = (a: Json | undefined, b: Json | undefined): boolean =>
 
 function compareArrays(a: readonly Json[], b: readonly Json[]): number {
   for (let at = 0; at < a.length && at < b.length; at += 1) {
-    const byElement = compareJson(a[at] as Json, b[at] as Json);
+    const byElement = compareValues(a[at] as Json, b[at] as Json);
     if (byElement !== 0) return byElement;
   }
   return a.length - b.length;

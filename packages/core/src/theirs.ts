@@ -2,14 +2,14 @@ import type { Change } from './events.ts';
 import { LIMITS } from './limits.ts';
 
 /** What LG4 reads of an accepted event of one entity. `change` is null where its bytes were erased (DG1). */
-export interface AcceptedChange {
+export interface EntityEvent {
   readonly id: string;
-  readonly prior?: string | undefined;
+  readonly prior?: string | null | undefined;
   readonly entityVersion: number;
   readonly change: Change | null;
 }
 
-export type Theirs<E extends AcceptedChange> =
+export type Theirs<E extends EntityEvent> =
   | {
       readonly isTooMany: false;
       /** What the author had not seen, oldest first. */
@@ -31,9 +31,9 @@ export type Theirs<E extends AcceptedChange> =
  * At most `max` of theirs are looked at, by default `LIMITS.theirsExaminedMax`. A replica passes `Infinity`: what it
  * keeps is bounded already.
  */
-export function theirsSince<E extends AcceptedChange>(
+export function theirsSince<E extends EntityEvent>(
   events: readonly E[],
-  since: { readonly base: number; readonly prior?: string | undefined; readonly max?: number },
+  since: { readonly base: number; readonly prior?: string | null | undefined; readonly max?: number },
 ): Theirs<E> {
   const max = since.max ?? LIMITS.theirsExaminedMax;
   const theirs: E[] = [];
