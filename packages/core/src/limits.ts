@@ -40,6 +40,12 @@ export const LIMITS = {
   /** Bytes that may wait for one live subscriber. Beyond: `resync-required`. */
   socketWindowBytesMax: 1024 * 1024,
   stallMs: 30_000,
+  /** A request that brings no byte for this long is given up: its outcome is unknown (PM12). */
+  requestSilenceMs: 20_000,
+  /** However much it brings, a request ends after this. */
+  requestTotalMs: 300_000,
+  /** Logs named in one handshake; more are asked for in the next one. */
+  handshakeLogsMax: 64,
   closeMs: 5_000,
   transactRunsMax: 5,
   permitsKept: 1_000,

@@ -98,6 +98,8 @@ export interface WireRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: CancelSignal;
+  /** Called as bytes of the answer arrive: time-outs are on progress, never on the whole (PM12). Optional to call. */
+  readonly progress?: (bytes: number) => void;
 }
 
 /** `fetch`, as the engine uses it. Never follows a redirect; a rejection means: outcome unknown. */

@@ -1,7 +1,7 @@
 import type {
+  EntityState,
   ErasedEvent,
   Fault,
-  EntityState,
   Json,
   JsonObject,
   LogStanding,
@@ -55,8 +55,16 @@ export interface ReplicaState {
   /**
    * Operations to send now, in outbox order: `queued` and due `waiting` ones, none that is held, whole operations up to
    * the bounds, at least one if any is due. Their bytes are the stored ones.
+   * `only` (recovery): exactly those of the named request ids that still wait for an answer, in outbox order, due or
+   * not, held or not: an owed operation must be answered before anything else may happen to it (OB3).
    */
-  takePush(request: { log: string; eventsMax: number; bytesMax: number; nowMs: number }): PushBatch;
+  takePush(request: {
+    log: string;
+    eventsMax: number;
+    bytesMax: number;
+    nowMs: number;
+    only?: readonly string[];
+  }): PushBatch;
   /** In the transaction that starts the permit: the operations become `sending`. */
   markSending(requestIds: readonly string[]): void;
   /** In the transaction that stores an unknown outcome or a restart: they are `queued` again under their request ids. */
@@ -74,8 +82,12 @@ export interface ReplicaState {
   counts(): OutboxCounts;
 
   // ── ingest (6.3) ────────────────────────────────────────────────────────────────────────────────────────────────
-  /** IN1–IN5. Verifies density and chain; a fault changes nothing. Also judges what waited for the new head. */
-  ingest(page: IngestPage): Outcome<IngestReport, 'page-gap' | 'chain-mismatch' | 'not-following'>;
+  /**
+   * IN1–IN5. Verifies density and chain; a fault changes nothing. Also judges what waited for the new head.
+   * `into: 'bootstrap'`: the page continues `bootstrapCursor(log).head` and goes to what is being fetched (BS2, 6.6),
+   * never to the visible tables; its report's `head` is that of the bootstrap.
+   */
+  ingest(page: IngestPage, into?: 'bootstrap'): Outcome<IngestReport, 'page-gap' | 'chain-mismatch' | 'not-following'>;
 
   // ── bootstrap and repair (5.3, 6.6) ─────────────────────────────────────────────────────────────────────────────
   beginBootstrap(log: string, from: Through, epoch: string, purpose: 'bootstrap' | 'repair'): void;
@@ -90,11 +102,20 @@ export interface ReplicaState {
 
   // ── people (OB6) ────────────────────────────────────────────────────────────────────────────────────────────────
   desk(): readonly DeskEntry[];
-  resolve(request: { ids: readonly string[]; choice: 'mine' | 'theirs' | JsonObject; revision?: number }): Outcome<void>;
+  resolve(request: {
+    ids: readonly string[];
+    choice: 'mine' | 'theirs' | JsonObject;
+    revision?: number;
+  }): Outcome<void>;
   discard(ids: readonly string[]): Outcome<{ readonly alsoHeld: readonly string[] }>;
   undo(scope: string, options: { skipChanged: boolean }): Outcome<{ readonly label: string } | null>;
   redo(scope: string): Outcome<{ readonly label: string } | null>;
-  undoState(scope: string): { readonly can: boolean; readonly label?: string; readonly canRedo: boolean; readonly redoLabel?: string };
+  undoState(scope: string): {
+    readonly can: boolean;
+    readonly label?: string;
+    readonly canRedo: boolean;
+    readonly redoLabel?: string;
+  };
   history(entity: { log: string; type: string; id: string }): readonly (StoredEvent | ErasedEvent)[];
 
   /** OB7. */
@@ -103,7 +124,9 @@ export interface ReplicaState {
 
   readonly journal: {
     write(kind: string, facts: JsonObject): void;
-    page(before?: number): readonly { readonly seq: number; readonly at: string; readonly kind: string; readonly facts: JsonObject }[];
+    page(
+      before?: number,
+    ): readonly { readonly seq: number; readonly at: string; readonly kind: string; readonly facts: JsonObject }[];
   };
   setting(name: string): Json | undefined;
   setSetting(name: string, value: Json): void;
@@ -149,7 +172,14 @@ export interface FollowedLog {
 
 /** Plain data that crosses the link: names and values as in code. */
 export type RecordedChange =
-  | { readonly do: 'create' | 'put'; readonly entity: string; readonly id: string; readonly fields: JsonObject; readonly place?: Readonly<Record<string, JsonObject>>; readonly verb?: string }
+  | {
+      readonly do: 'create' | 'put';
+      readonly entity: string;
+      readonly id: string;
+      readonly fields: JsonObject;
+      readonly place?: Readonly<Record<string, JsonObject>>;
+      readonly verb?: string;
+    }
   | {
       readonly do: 'update';
       readonly entity: string;
@@ -173,7 +203,12 @@ export interface CommitRequest {
   readonly undo?: false | string;
   readonly changes: readonly RecordedChange[];
   /** CM1: what the author saw of the fields it writes; null is unset. */
-  readonly seen: readonly { readonly entity: string; readonly id: string; readonly field: string; readonly value: Json }[];
+  readonly seen: readonly {
+    readonly entity: string;
+    readonly id: string;
+    readonly field: string;
+    readonly value: Json;
+  }[];
   /** Commits of the same page since those rows were drawn do not count as foreign: their highest seq. */
   readonly ownUpTo?: number;
   /** CM4: reads of `transact`, run again inside the commit by the host's query runner. */
@@ -262,7 +297,15 @@ export interface BootstrapProgress {
 export interface DeskEntry {
   readonly id: string;
   readonly revision: number;
-  readonly kind: 'clash' | 'rule' | 'refused' | 'missing-reference' | 'no-access' | 'overwritten' | 'not-deleted' | 'engine';
+  readonly kind:
+    | 'clash'
+    | 'rule'
+    | 'refused'
+    | 'missing-reference'
+    | 'no-access'
+    | 'overwritten'
+    | 'not-deleted'
+    | 'engine';
   readonly needs: 'answer' | 'nothing';
   readonly actionId: string;
   readonly log: string;
