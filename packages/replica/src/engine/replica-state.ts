@@ -79,6 +79,12 @@ export interface ReplicaState {
   nextRetryAtMs(log: string): number | null;
   /** OB4: online, visible or a person: waiting work is due now. */
   resetRetries(): void;
+  /**
+   * Work on its way: operations that are queued, sending, waiting or accepted, and not held. With `upTo` only those
+   * whose outbox seq is at most that: `settle()` waits for what was committed before it, not for what comes after (SY2).
+   * `newest` is the highest seq among them. Cheap: asked after every step of a cycle.
+   */
+  flowing(log: string, upTo?: number): { readonly count: number; readonly newest: number | null };
   counts(): OutboxCounts;
 
   // ── ingest (6.3) ────────────────────────────────────────────────────────────────────────────────────────────────
