@@ -37,6 +37,8 @@ export const LIMITS = {
   /** Ingested events kept below the head, and below the lowest base that pending work still needs. */
   historyEventsKept: 10_000,
   socketCatchUpEventsMax: 512,
+  /** One frame from a device: a token and a position, never events. */
+  socketFrameBytesMax: 64 * 1024,
   /** Bytes that may wait for one live subscriber. Beyond: `resync-required`. */
   socketWindowBytesMax: 1024 * 1024,
   stallMs: 30_000,

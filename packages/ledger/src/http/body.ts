@@ -1,0 +1,54 @@
+import { type Json, LIMITS, parseJson } from '@holdfast/core';
+import { type Refused, refusedBy } from '../engine/answer.ts';
+
+const isJsonType = (type: string | null): boolean =>
+  type !== null && /^application\/json\s*(;\s*charset=utf-8\s*)?$/i.test(type);
+
+/** The request's own frame around drafts, which may themselves be `jsonDepthMax` deep. */
+const FRAME_DEPTH = 8;
+
+/** Fatal: nothing is replaced. A byte order mark is kept, and then refused by the parser. */
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Reads at most `bytesMax` bytes; null once there are more. The rest is not read. */
+async function readAtMost(request: Request, bytesMax: number): Promise<Uint8Array | null> {
+  if (request.body === null) return new Uint8Array(0);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of request.body) {
+    length += chunk.byteLength;
+    if (length > bytesMax) return null;
+    chunks.push(chunk);
+  }
+  return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks);
+}
+
+export type Body = { readonly ok: true; readonly json: Json } | { readonly ok: false; readonly refused: Refused };
+
+/**
+ * A JSON body, read strictly: type, size before parse, UTF-8, no duplicate keys, bounded depth (JS3, S06, S07). Compressed
+ * bodies are refused, so there is nothing to inflate (S08).
+ */
+export async function readJsonBody(request: Request, bytesMax: number = LIMITS.bodyBytesMax): Promise<Body> {
+  if (!isJsonType(request.headers.get('content-type'))) return refuse(refusedBy('unsupported-media-type'));
+  const encoding = request.headers.get('content-encoding');
+  if (encoding !== null && encoding !== 'identity') return refuse(refusedBy('unsupported-media-type'));
+  const declared = Number(request.headers.get('content-length') ?? '0');
+  if (declared > bytesMax) return refuse(tooLarge(bytesMax));
+  const bytes = await readAtMost(request, bytesMax);
+  if (bytes === null) return refuse(tooLarge(bytesMax));
+  let text: string;
+  try {
+    text = UTF8.decode(bytes);
+  } catch {
+    return refuse(refusedBy('malformed', { message: 'The body is not UTF-8.' }));
+  }
+  const json = parseJson(text, { bytesMax, depthMax: LIMITS.jsonDepthMax + FRAME_DEPTH });
+  if (json.ok) return { ok: true, json: json.value };
+  if (json.fault.code === 'too-large') return refuse(tooLarge(bytesMax));
+  const { path, reason } = (json.fault.facts ?? {}) as { path?: string; reason?: string };
+  return refuse(refusedBy('malformed', { details: { path: path ?? '', reason: reason ?? 'not JSON' } }));
+}
+
+const refuse = (refused: Refused): Body => ({ ok: false, refused });
+const tooLarge = (limit: number): Refused => refusedBy('too-large', { details: { limit } });
