@@ -7,7 +7,7 @@ import { fail, type Outcome, ok } from './faults.ts';
  * - A `create` is made on nothing seen: base 0, no prior. On an id whose deletion its author saw it is written as
  *   `restore`; folding relies on that (see `foldStored`).
  * - An `update`, `delete` or `restore` is made on something seen: a base above 0, or a prior.
- * - A later event of one entity names the one before it as its prior, and has its base: both were made at one commit.
+ * - A later event of one entity names the one before it as its prior, and saw no less: its base is not below.
  *
  * Faults: `invalid-event` for one event alone, `entity-version-chain` for two that contradict each other.
  */
@@ -21,7 +21,7 @@ export function checkChain(events: readonly EventDraft[]): Outcome<void, 'invali
       return fail('invalid-event', { path: `events[${at}].base`, reason: 'nothing-seen' });
     const key = `${event.entityType} ${event.entityId}`;
     const before = last.get(key);
-    if (before !== undefined && (event.prior !== before.id || event.base !== before.base))
+    if (before !== undefined && (event.prior !== before.id || event.base < before.base))
       return fail('entity-version-chain', { path: `events[${at}].prior`, event: event.id, before: before.id });
     last.set(key, event);
   }

@@ -1,6 +1,7 @@
 import { canonical } from './canonical.ts';
 import type { Change, EntityState, StoredEvent } from './events.ts';
 import { fail, type Outcome, ok } from './faults.ts';
+import { type EntityFields, ownValue } from './fields.ts';
 import type { Json, JsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
 import { compareValues } from './order.ts';
@@ -18,9 +19,6 @@ export type FoldReason =
   | 'field-named-twice'
   | 'too-many-fields'
   | 'entity-too-large';
-
-/** The fields of a live entity; `undefined` is an absent one: never created, or deleted. */
-export type EntityFields = JsonObject | undefined;
 
 type Folded = Outcome<EntityFields, 'invalid-event'>;
 
@@ -133,7 +131,7 @@ function setEdits(fields: JsonObject, change: Update | Extract<Change, { op: 'pu
   const edits: Edits = new Map();
   for (const [field, value] of Object.entries(change.set ?? {})) {
     const now = ownValue(fields, field);
-    const rule = change.rules === undefined ? undefined : ownValue(change.rules, field);
+    const rule = ownValue(change.rules, field);
     const isKept =
       now !== undefined &&
       ((rule === 'max' && compareValues(now, value) >= 0) || (rule === 'min' && compareValues(now, value) <= 0));
@@ -170,7 +168,7 @@ function namedTwice(change: Update): ReturnType<typeof invalid> | undefined {
     names.add(field);
   }
   for (const [field, elements] of Object.entries(change.remove ?? {})) {
-    const added = change.add === undefined ? undefined : ownValue(change.add, field);
+    const added = ownValue(change.add, field);
     if (added === undefined && names.has(field)) return invalid('field-named-twice', `change.remove.${field}`);
     const texts = new Set(added?.map(canonical));
     if (elements.some((element) => texts.has(canonical(element))))
@@ -201,10 +199,6 @@ function bytesAtMost(value: Json): number {
 }
 
 // ── fields ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** Fields may be named `toString`: only own members count. */
-const ownValue = <V>(of: { readonly [key: string]: V }, field: string): V | undefined =>
-  Object.hasOwn(of, field) ? of[field] : undefined;
 
 function withEdits(fields: JsonObject, edits: Edits): JsonObject {
   let isChanged = false;
