@@ -122,7 +122,10 @@ class BadQuery extends Error {
 function createDoor({ engine, access, origins, logger, newRequestId, observe, now }: AppParts) {
   const headersFor = (c: Context): Headers => {
     const origin = c.req.header('origin') ?? null;
+    // Every answer echoes the permit, a refusal at the door too (LG10). A body that names one wins.
+    const permit = c.req.header(HEADERS.permit) ?? '';
     return new Headers({
+      ...(/^\d{1,15}$/.test(permit) ? { [HEADERS.permit]: permit } : {}),
       'Content-Type': 'application/json',
       'Cache-Control': 'no-store',
       'X-Content-Type-Options': 'nosniff',
