@@ -62,7 +62,7 @@ export type RuleData =
   | { readonly rule: 'present'; readonly fields: readonly string[] }
   | { readonly rule: 'not'; readonly of: RuleData }
   | { readonly rule: 'all' | 'any'; readonly of: readonly RuleData[] }
-  | { readonly rule: 'when'; readonly condition: RuleData; readonly then: RuleData };
+  | { readonly rule: 'when'; readonly condition: RuleData; readonly must: RuleData };
 
 /** Reserved names of every row (SC8). */
 export const META_COLUMNS = [

@@ -148,7 +148,7 @@ const ruleBuilder = <F extends Fields>(): Rules<F> => {
     not: ({ rule }) => made({ rule: 'not', of: rule }),
     all: (...rules) => made({ rule: 'all', of: rules.map(({ rule }) => rule) }),
     any: (...rules) => made({ rule: 'any', of: rules.map(({ rule }) => rule) }),
-    when: (condition, then) => made({ rule: 'when', condition: condition.rule, then: then.rule }),
+    when: (condition, then) => made({ rule: 'when', condition: condition.rule, must: then.rule }),
   };
 };
 
@@ -297,7 +297,7 @@ export function fieldsOfRule(rule: RuleData): readonly string[] {
     case 'any':
       return rule.of.flatMap(fieldsOfRule);
     case 'when':
-      return [...fieldsOfRule(rule.condition), ...fieldsOfRule(rule.then)];
+      return [...fieldsOfRule(rule.condition), ...fieldsOfRule(rule.must)];
   }
 }
 
