@@ -23,6 +23,8 @@ export function resolutionEffect(closed: {
   /** The changes of the parked operation to the entity, in order. */
   readonly parked: readonly Change[];
   readonly confirmed: EntityFields;
+  /** Its fields before its newest deletion, where it is absent now. */
+  readonly lastFields?: JsonObject | undefined;
   /** The batch that takes its place, in order; none where it was discarded or theirs was chosen. */
   readonly replacement: readonly Change[];
 }): ResolutionEffect {
@@ -44,7 +46,7 @@ export function resolutionEffect(closed: {
   }
   const others = (fields: JsonObject): JsonObject =>
     Object.fromEntries(Object.entries(fields).filter(([field]) => !seen.has(field)));
-  if (confirmed !== undefined) changes.push(...differenceAsChanges(others(confirmed), others(now)));
+  changes.push(...differenceAsChanges(others(confirmed ?? closed.lastFields ?? {}), others(now)));
   return { changes, answered };
 }
 
