@@ -56,4 +56,6 @@ export const LIMITS = {
   permitPruneSweep: 5_000,
   permitListMax: 500,
   permitListDefault: 100,
+  /** Open obligations read at once; the rest come with the next cycle. */
+  obligationsListedMax: 1_000,
 } as const;
