@@ -26,7 +26,15 @@ export type RecordedChange =
       readonly place?: Readonly<Record<string, JsonObject>>;
       readonly verb?: string;
     }
-  | { readonly do: 'delete' | 'restore'; readonly entity: string; readonly id: string; readonly verb?: string };
+  | { readonly do: 'delete'; readonly entity: string; readonly id: string; readonly verb?: string }
+  | {
+      readonly do: 'restore';
+      readonly entity: string;
+      readonly id: string;
+      /** By name in code; absent: what it was when it was deleted. */
+      readonly fields?: JsonObject;
+      readonly verb?: string;
+    };
 
 /** What the author saw of a field that the commit writes (CM2); null is unset. */
 export interface SeenValue {

@@ -1,8 +1,8 @@
+import { shownValue, wireName } from './field-facts.ts';
 import { ownValue } from './fields.ts';
 import type { Json, JsonObject } from './json.ts';
 import { sameValue } from './order.ts';
-import { fieldsOfRule, shownDefault, wireName } from './schema.ts';
-import type { EntityData, FieldData, RuleData } from './schema-data.ts';
+import type { EntityData, RuleData } from './schema-data.ts';
 
 /** Invariants over one entity (MG1, MG4): conditions as data, checked by this one function wherever they are checked. */
 
@@ -26,7 +26,24 @@ export function holds(rule: RuleData, row: JsonObject): boolean {
   }
 }
 
-/** The sentences of the rules that these fields (by wire name) break. */
+/** The names in code of every field that a rule reads. */
+export function fieldsOfRule(rule: RuleData): readonly string[] {
+  switch (rule.rule) {
+    case 'is':
+      return [rule.field];
+    case 'present':
+      return rule.fields;
+    case 'not':
+      return fieldsOfRule(rule.of);
+    case 'all':
+    case 'any':
+      return rule.of.flatMap(fieldsOfRule);
+    case 'when':
+      return [...fieldsOfRule(rule.condition), ...fieldsOfRule(rule.must)];
+  }
+}
+
+/** The sentences of the rules that an entity with these fields (by wire name, as events set them) breaks. */
 export function brokenRules(entity: EntityData, fields: JsonObject): readonly string[] {
   if (entity.rules === undefined) return [];
   const row = shownRow(entity, fields);
@@ -35,16 +52,12 @@ export function brokenRules(entity: EntityData, fields: JsonObject): readonly st
 
 /** A row as people see it: by name in code, with what is shown where no event set a field. */
 function shownRow(entity: EntityData, fields: JsonObject): JsonObject {
-  const row: Record<string, Json> = {};
-  for (const [name, data] of Object.entries(entity.fields)) {
-    const value = ownValue(fields, wireName(name, data)) ?? shownDefault(data);
-    if (value !== undefined) row[name] = shown(value, data);
-  }
-  return row;
+  const row: [string, Json][] = Object.entries(entity.fields).map(([name, data]) => [
+    name,
+    shownValue(ownValue(fields, wireName(name, data)), data),
+  ]);
+  return Object.fromEntries(row);
 }
-
-const shown = (value: Json, data: FieldData): Json =>
-  data.kind === 'oneOf' && !(data.values ?? []).includes(value as string) ? (data.otherwise ?? value) : value;
 
 /** Wire names of every field that an invariant reads: an operation that writes one is merged by its author (MG1). */
 export function fieldsUnderRules(entity: EntityData): ReadonlySet<string> {

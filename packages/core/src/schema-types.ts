@@ -97,6 +97,22 @@ export interface Verb<F extends Fields> {
 }
 export type Verbs<F extends Fields> = Record<string, (...args: any[]) => PatchOf<F>>;
 
+export interface EntityOptions<F extends Fields, V extends Verbs<F>> {
+  /** Natural key: the id is derived from these values, so two makers make one entity. */
+  readonly key?: readonly (keyof F & string)[];
+  readonly index?: readonly (readonly ((keyof F & string) | keyof Meta<string>)[])[];
+  /** Fields of the full-text index. */
+  readonly search?: readonly (keyof F & string)[];
+  /** Named changes, typed in `tx` and told by name in history. */
+  readonly events?: (e: Verb<F>) => V;
+  /** Invariants over one entity, by their sentence. */
+  readonly rules?: (r: Rules<F>) => Record<string, Rule>;
+  /** Same API, never sent: drafts, open panels. */
+  readonly local?: boolean;
+  /** What becomes of an edit of an entity that somebody deleted meanwhile. Absent: `keep`. */
+  readonly editedWhileDeleted?: 'keep' | 'delete' | 'ask';
+}
+
 export interface Entity<F extends Fields, V extends Verbs<F>> {
   readonly fields: F;
   /** Named changes: `closed: (at) => e.set({ … })`. They run where the commit is recorded, never elsewhere. */

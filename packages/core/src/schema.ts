@@ -1,26 +1,23 @@
-import { canonical } from './canonical.ts';
-import { isName } from './ids.ts';
-import { checkJson, type Json } from './json.ts';
-import { LIMITS } from './limits.ts';
-import { type EntityData, type FieldData, META_COLUMNS, type RuleData, type SchemaData } from './schema-data.ts';
+import { wireName } from './field-facts.ts';
+import type { Json } from './json.ts';
+import type { EntityData, FieldData, RuleData, SchemaData } from './schema-data.ts';
+import { schemaProblem, verbProblem } from './schema-problem.ts';
 import type {
   BadRefs,
   Clash,
   Entity,
+  EntityOptions,
   Field,
   FieldOptions,
   Fields,
   Id,
-  Meta,
   Place,
   PresenceFrom,
   Rule,
   Rules,
   Schema,
-  Verb,
   Verbs,
 } from './schema-types.ts';
-import { asSet } from './sets.ts';
 
 /** Field kinds, `entity` and `defineSchema`: the only part of Holdfast that an app's schema file imports. */
 
@@ -52,13 +49,17 @@ export const number = <const O extends FieldOptions<number>>(o?: O): Field<numbe
 export const flag = <const O extends FieldOptions<boolean>>(o?: O): Field<boolean, boolean, PresenceFrom<O>> =>
   field({ kind: 'flag', ...options(o) });
 
-/** An instant: ISO 8601 in UTC with milliseconds in rows, that or a `Date` in commits. Sorts as text. */
+/** An instant: ISO 8601 in UTC with milliseconds in rows, any ISO instant or a `Date` in commits. Sorts as text. */
 export const time = <const O extends FieldOptions<string>>(o?: O): Field<string, string | Date, PresenceFrom<O>> =>
   field({ kind: 'time', ...options(o) });
 
 /** Any JSON value, as one: two concurrent changes of it clash as a whole. */
-export const json = <T>(o?: Pick<FieldOptions<T>, 'onClash' | 'wire'>): Field<T, T, 'required'> =>
-  field({ kind: 'json', ...options(o) });
+export function json<T>(o: FieldOptions<T> & { readonly optional: true }): Field<T, T, 'optional'>;
+export function json<T>(o: FieldOptions<T> & { readonly default: T }): Field<T, T, 'defaulted'>;
+export function json<T>(o?: Pick<FieldOptions<T>, 'onClash' | 'wire'>): Field<T, T, 'required'>;
+export function json(o?: FieldOptions<unknown>): Field {
+  return field({ kind: 'json', ...options(o) });
+}
 
 /** A count that devices add to. It cannot be set, so nobody can overwrite it. */
 export const counter = (o?: Pick<FieldOptions<number>, 'wire'>): Field<number, { readonly by: number }, 'defaulted'> =>
@@ -104,25 +105,12 @@ export const ref = <
   to,
 });
 
-export interface EntityOptions<F extends Fields, V extends Verbs<F>> {
-  /** Natural key: the id is derived from these values, so two makers make one entity. */
-  readonly key?: readonly (keyof F & string)[];
-  readonly index?: readonly (readonly ((keyof F & string) | keyof Meta<string>)[])[];
-  /** Fields of the full-text index. */
-  readonly search?: readonly (keyof F & string)[];
-  readonly events?: (e: Verb<F>) => V;
-  /** Invariants over one entity, by their sentence. */
-  readonly rules?: (r: Rules<F>) => Record<string, Rule>;
-  /** Same API, never sent: drafts, open panels. */
-  readonly local?: boolean;
-  readonly editedWhileDeleted?: 'keep' | 'delete' | 'ask';
-}
-
+/** An entity type: fields, and what holds for the whole record. */
 export function entity<F extends Fields, V extends Verbs<F> = {}>(
   fields: F,
   o: EntityOptions<F, V> = {},
 ): Entity<F, V> {
-  const rules = o.rules === undefined ? undefined : Object.entries(o.rules(ruleBuilder<F>()));
+  const rules = o.rules === undefined ? {} : o.rules(ruleBuilder<F>());
   return {
     fields,
     verbs: o.events === undefined ? ({} as V) : o.events({ set: (patch) => patch }),
@@ -131,9 +119,7 @@ export function entity<F extends Fields, V extends Verbs<F> = {}>(
       ...(o.key === undefined ? {} : { key: o.key }),
       ...(o.index === undefined ? {} : { index: o.index }),
       ...(o.search === undefined ? {} : { search: o.search }),
-      ...(rules === undefined
-        ? {}
-        : { rules: Object.fromEntries(rules.map(([sentence, { rule }]) => [sentence, rule])) }),
+      rules: Object.fromEntries(Object.entries(rules).map(([sentence, { rule }]) => [sentence, rule])),
       ...(o.local === true ? { local: true } : {}),
       ...(o.editedWhileDeleted === undefined ? {} : { editedWhileDeleted: o.editedWhileDeleted }),
     },
@@ -152,29 +138,26 @@ const ruleBuilder = <F extends Fields>(): Rules<F> => {
   };
 };
 
-const DEFAULT_CLASH = Symbol.for('holdfast.schema.onClash');
-
 /**
- * Checks a schema and gives it back. Throws `TypeError` naming entity and field for a name, default, key, index or rule
- * that cannot be.
+ * Checks a schema and gives it back, with `onClash` written into every field that does not say its own. Throws
+ * `TypeError` naming entity and field for whatever cannot be: names, refs, defaults, keys, indexes, rules.
+ *
+ * @example
+ * const schema = defineSchema({ note: entity({ body: text({ default: '' }), pinned: flag({ default: false }) }) });
  */
 export function defineSchema<const S extends Schema>(
   schema: S &
     ([BadRefs<S>] extends [never] ? unknown : { 'a ref points to an entity that is not in the schema': BadRefs<S> }),
   o: { readonly onClash?: Clash } = {},
 ): S {
-  const data = dataOf(schema as Schema, o.onClash);
-  const problem = schemaProblem(data);
+  const defined = withClash(schema, o.onClash);
+  const problem = schemaProblem(schemaData(defined)) ?? verbProblem(defined);
   if (problem !== null) throw new TypeError(`Schema, ${problem}`);
-  if (o.onClash !== undefined) Object.defineProperty(schema, DEFAULT_CLASH, { value: o.onClash, enumerable: false });
-  return schema as S;
+  return defined;
 }
 
-/** The schema as plain data: what crosses borders, is stored in replica files and is fingerprinted. */
-export const schemaData = (schema: Schema): SchemaData =>
-  dataOf(schema, (schema as unknown as Record<symbol, Clash | undefined>)[DEFAULT_CLASH]);
-
-const CAN_CLASH: ReadonlySet<FieldData['kind']> = new Set([
+/** What the default of a schema is written into. Counters and sets merge without it; places have their own. */
+const ASKS: ReadonlySet<FieldData['kind']> = new Set([
   'text',
   'integer',
   'number',
@@ -185,139 +168,45 @@ const CAN_CLASH: ReadonlySet<FieldData['kind']> = new Set([
   'ref',
 ]);
 
-function dataOf(schema: Schema, onClash: Clash | undefined): SchemaData {
-  const withDefault = (data: FieldData): FieldData =>
-    onClash !== undefined && data.onClash === undefined && CAN_CLASH.has(data.kind) ? { ...data, onClash } : data;
-  const entities = Object.entries(schema).map(([type, { fields, data }]): [string, EntityData] => [
-    type,
-    {
-      fields: Object.fromEntries(
-        Object.entries(fields as Fields).map(([name, { data: one }]) => [name, withDefault(one)]),
-      ),
-      ...data,
-    },
-  ]);
-  return { format: 1, entities: Object.fromEntries(entities) };
+function withClash<S extends Schema>(schema: S, onClash: Clash | undefined): S {
+  if (onClash === undefined) return schema;
+  const mapped = (of: Field): Field =>
+    ASKS.has(of.data.kind) && of.data.onClash === undefined ? { ...of, data: { ...of.data, onClash } } : of;
+  return mapValues(schema, (one) => ({ ...one, fields: mapValues(one.fields as Fields, mapped) })) as S;
 }
 
-/** The name of a field in events. */
-export const wireName = (name: string, data: FieldData): string => data.wire ?? name;
+const mapValues = <V, W>(of: Readonly<Record<string, V>>, map: (value: V, key: string) => W): Record<string, W> =>
+  Object.fromEntries(Object.entries(of).map(([key, value]) => [key, map(value, key)]));
 
-// ── what cannot be ──────────────────────────────────────────────────────────────────────────────────────────────────
+/** The schema as plain data: what crosses borders, is stored in replica files and is fingerprinted. */
+export const schemaData = (schema: Schema): SchemaData => ({
+  format: 1,
+  entities: mapValues(schema, ({ fields, data }) =>
+    leanEntity({ fields: mapValues(fields as Fields, (one) => one.data), ...data }),
+  ),
+});
 
-const RESERVED: ReadonlySet<string> = new Set(META_COLUMNS.map((name) => name.toLowerCase()));
-
-/** The first thing about a schema that cannot be, as `entity.field: why`, or null. */
-export function schemaProblem(schema: SchemaData): string | null {
-  const types = Object.keys(schema.entities);
-  const twice = firstTwice(types);
-  if (twice !== null) return `${twice}: two entities differ only in case`;
-  for (const [type, data] of Object.entries(schema.entities)) {
-    const problem = entityProblem(type, data, schema);
-    if (problem !== null) return problem;
-  }
-  return null;
+/** What means the same is the same data: whatever only says a default is left out, so that fingerprints agree. */
+export function leanEntity(entity: EntityData): EntityData {
+  const { fields, key, index = [], search = [], rules = {}, local, editedWhileDeleted = 'keep' } = entity;
+  return {
+    fields: mapValues(fields, leanField),
+    ...(key === undefined ? {} : { key }),
+    ...(index.length === 0 ? {} : { index }),
+    ...(search.length === 0 ? {} : { search }),
+    ...(Object.keys(rules).length === 0 ? {} : { rules }),
+    ...(local === true ? { local } : {}),
+    ...(editedWhileDeleted === 'keep' ? {} : { editedWhileDeleted }),
+  };
 }
 
-export function entityProblem(type: string, data: EntityData, schema: SchemaData | null): string | null {
-  if (!isName(type)) return `${type}: a name is [a-z][A-Za-z0-9]{0,62}`;
-  const names = Object.keys(data.fields);
-  if (names.length > LIMITS.fieldsPerEntityMax) return `${type}: at most ${LIMITS.fieldsPerEntityMax} fields`;
-  for (const [name, one] of Object.entries(data.fields)) {
-    const problem = fieldProblem(name, one, schema);
-    if (problem !== null) return `${type}.${name}: ${problem}`;
-  }
-  const twice = firstTwice(names) ?? firstTwice(names.map((name) => wireName(name, data.fields[name] as FieldData)));
-  if (twice !== null) return `${type}.${twice}: two fields have this name, without regard to case`;
-  const has = (name: string) => Object.hasOwn(data.fields, name);
-  for (const name of data.key ?? []) if (!has(name)) return `${type}.${name}: the key names a field that is not there`;
-  for (const name of data.key ?? []) {
-    const one = data.fields[name] as FieldData;
-    if (one.optional === true || !KEY_KINDS.has(one.kind))
-      return `${type}.${name}: a key is of required text, integer, oneOf or ref`;
-  }
-  for (const name of data.search ?? [])
-    if (!has(name)) return `${type}.${name}: search names a field that is not there`;
-  for (const name of (data.index ?? []).flat())
-    if (!has(name) && !META_COLUMNS.includes(name as (typeof META_COLUMNS)[number]))
-      return `${type}.${name}: an index names a column that is not there`;
-  for (const [sentence, rule] of Object.entries(data.rules ?? {})) {
-    const unknown = fieldsOfRule(rule).find((name) => !has(name));
-    if (unknown !== undefined) return `${type}: the rule "${sentence}" reads ${unknown}, which is not there`;
-  }
-  return null;
+function leanField(data: FieldData, name: string): FieldData {
+  const { wire, onClash, onDelete, of, ...rest } = data;
+  return {
+    ...rest,
+    ...(wire === undefined || wireName(name, data) === name ? {} : { wire }),
+    ...(onClash === undefined || onClash === 'ask' ? {} : { onClash }),
+    ...(onDelete === undefined || onDelete === 'keep' ? {} : { onDelete }),
+    ...(of === undefined ? {} : { of: leanField(of, '') }),
+  };
 }
-
-const KEY_KINDS: ReadonlySet<FieldData['kind']> = new Set(['text', 'integer', 'oneOf', 'ref']);
-
-function fieldProblem(name: string, data: FieldData, schema: SchemaData | null): string | null {
-  if (!isName(name)) return 'a name is [a-z][A-Za-z0-9]{0,62}';
-  if (RESERVED.has(name.toLowerCase())) return 'every row has this column already';
-  if (data.wire !== undefined && !isName(data.wire)) return 'a wire name is [a-z][A-Za-z0-9]{0,62}';
-  if (data.wire !== undefined && RESERVED.has(data.wire.toLowerCase()))
-    return 'every row has a column of this wire name already';
-  if (data.optional === true && data.default !== undefined) return 'optional or with a default, not both';
-  if (data.kind === 'oneOf') {
-    const values = data.values ?? [];
-    if (values.length === 0) return 'oneOf needs values';
-    if (!values.includes(data.otherwise ?? '')) return 'otherwise is one of the values';
-  }
-  if (data.kind === 'setOf' && !SET_ELEMENTS.has(data.of?.kind ?? 'setOf'))
-    return 'a set holds text, numbers, flags, oneOf, times or refs';
-  if (data.kind === 'ref' && schema !== null && !Object.hasOwn(schema.entities, data.to ?? ''))
-    return `there is no entity ${data.to}`;
-  if (data.kind === 'ref' && data.onDelete === 'clear' && data.optional !== true)
-    return 'onDelete "clear" needs optional';
-  if (data.default === null) return 'null is not a default; say optional';
-  if (data.default !== undefined && !checkJson(data.default).ok) return 'the default is not JSON of the profile';
-  if (data.max !== undefined && !(Number.isSafeInteger(data.max) && data.max > 0))
-    return 'max is a whole number above 0';
-  return null;
-}
-
-const SET_ELEMENTS: ReadonlySet<FieldData['kind']> = new Set([
-  'text',
-  'integer',
-  'number',
-  'flag',
-  'oneOf',
-  'time',
-  'ref',
-]);
-
-export function fieldsOfRule(rule: RuleData): readonly string[] {
-  switch (rule.rule) {
-    case 'is':
-      return [rule.field];
-    case 'present':
-      return rule.fields;
-    case 'not':
-      return fieldsOfRule(rule.of);
-    case 'all':
-    case 'any':
-      return rule.of.flatMap(fieldsOfRule);
-    case 'when':
-      return [...fieldsOfRule(rule.condition), ...fieldsOfRule(rule.must)];
-  }
-}
-
-function firstTwice(names: readonly string[]): string | null {
-  const seen = new Set<string>();
-  for (const name of names) {
-    if (seen.has(name.toLowerCase())) return name;
-    seen.add(name.toLowerCase());
-  }
-  return null;
-}
-
-/** What a field holds where no event set it: its default, an empty set, a count of 0; otherwise nothing. */
-export function shownDefault(data: FieldData): Json | undefined {
-  if (data.default !== undefined) return data.default;
-  if (data.kind === 'setOf') return asSet([]);
-  if (data.kind === 'counter') return 0;
-  if (data.kind === 'rank') return 'U';
-  return undefined;
-}
-
-export const sameSchema = (a: SchemaData, b: SchemaData): boolean =>
-  canonical(a as unknown as Json) === canonical(b as unknown as Json);

@@ -74,3 +74,20 @@ export function decodeUtf8(bytes: Uint8Array): Outcome<string, 'malformed'> {
   parts.push(String.fromCharCode(...units));
   return ok(parts.join(''));
 }
+
+/** A well-formed text as UTF-8 bytes. */
+export function encodeUtf8(text: string): Uint8Array {
+  const bytes = new Uint8Array(utf8Length(text));
+  let to = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const point = text.codePointAt(at) as number;
+    if (point > 0xffff) at += 1;
+    if (point < 0x80) bytes[to++] = point;
+    else {
+      const more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+      bytes[to++] = ((0xff00 >> (more + 1)) & 0xff) | (point >> (6 * more));
+      for (let rest = more - 1; rest >= 0; rest -= 1) bytes[to++] = 0x80 | ((point >> (6 * rest)) & 0x3f);
+    }
+  }
+  return bytes;
+}

@@ -10,6 +10,7 @@ import type {
   OwnEventReference,
   Position,
   PushOperation,
+  RecordedChange,
   StoredEvent,
   Through,
 } from '@holdfast/core';
@@ -70,7 +71,8 @@ export interface ReplicaState {
   /** In the transaction that stores an unknown outcome or a restart: they are `queued` again under their request ids. */
   markUnknown(requestIds: readonly string[], fault: Fault, retryAtMs: number | null): void;
   /**
-   * In the transaction that applies a push answer: every operation of the request with its definite result. Accepted
+   * In the transaction that applies a push answer, BEFORE its events are ingested: every operation of the request with
+   * its definite result; own events are rebuilt from it. Accepted
    * ones retire through ingest or at once (IN1); refusals follow the recovery table. `judge` ones are marked to be
    * judged once the head has reached the named version.
    */
@@ -176,30 +178,7 @@ export interface FollowedLog {
   readonly repairing: boolean;
 }
 
-/** Plain data that crosses the link: names and values as in code. */
-export type RecordedChange =
-  | {
-      readonly do: 'create' | 'put';
-      readonly entity: string;
-      readonly id: string;
-      readonly fields: JsonObject;
-      readonly place?: Readonly<Record<string, JsonObject>>;
-      readonly verb?: string;
-    }
-  | {
-      readonly do: 'update';
-      readonly entity: string;
-      readonly id: string;
-      readonly set?: JsonObject;
-      readonly unset?: readonly string[];
-      readonly inc?: Readonly<Record<string, number>>;
-      readonly add?: Readonly<Record<string, readonly Json[]>>;
-      readonly remove?: Readonly<Record<string, readonly Json[]>>;
-      /** Ranked fields: where the row goes; the host makes the key inside the commit. */
-      readonly place?: Readonly<Record<string, JsonObject>>;
-      readonly verb?: string;
-    }
-  | { readonly do: 'delete' | 'restore'; readonly entity: string; readonly id: string; readonly verb?: string };
+export type { RecordedChange };
 
 export interface CommitRequest {
   readonly actionId: string;
@@ -215,8 +194,8 @@ export interface CommitRequest {
     readonly field: string;
     readonly value: Json;
   }[];
-  /** Commits of the same page since those rows were drawn do not count as foreign: their highest seq. */
-  readonly ownUpTo?: number;
+  /** Commits of the same page since those rows were drawn do not count as foreign: their action ids. */
+  readonly own?: readonly string[];
   /** CM4: reads of `transact`, run again inside the commit by the host's query runner. */
   readonly reads: readonly { readonly sql: string; readonly parameters: readonly Json[]; readonly digest: string }[];
   /** Runs a read inside the transaction and gives its digest; supplied by the host. */

@@ -1,0 +1,291 @@
+import {
+  asSet,
+  type Change,
+  type Issue,
+  type Json,
+  type JsonObject,
+  type MergeRule,
+  ownValue,
+  type RecordedChange,
+  rankBetween,
+  valueIssue,
+} from '@holdfast/core';
+import { stop } from './fault-error.ts';
+import type { LocalEntities, LocalEntity } from './local.ts';
+import type { ReplicaStore } from './replica-store.ts';
+import type { ColumnModel, EntityModel } from './schema-model.ts';
+import { type HeldState, quoted } from './tables.ts';
+
+/** One recorded change as the log will hold it: wire names, rules, ranks; and what it asks of others. */
+export interface Changed {
+  /** Null where nothing is left to say. */
+  readonly change: Change | null;
+  /** The event's name: `issue.updated`. */
+  readonly type: string;
+  /** SC9: changes of entities that refer to one that is deleted. */
+  readonly follow: readonly RecordedChange[];
+  readonly needs: readonly string[];
+  readonly requires: readonly (readonly [type: string, id: string])[];
+  readonly isUnderRules: boolean;
+}
+
+export interface ChangeParts {
+  readonly store: ReplicaStore;
+  readonly entities: LocalEntities;
+  readonly log: string;
+  readonly change: RecordedChange;
+  readonly entity: LocalEntity;
+  readonly now: HeldState | undefined;
+  readonly issues: Issue[];
+}
+
+export function makeChange(parts: ChangeParts): Changed {
+  const { change, entity, now } = parts;
+  const model =
+    entity.table.model ??
+    stop('invalid-change', {
+      issues: [{ path: [change.entity], code: 'unknown-entity', message: 'the schema has no such entity' }],
+    });
+  switch (change.do) {
+    case 'create':
+    case 'put':
+      return made(
+        parts,
+        model,
+        makeCreate(parts, model, change),
+        change.verb ?? (change.do === 'put' && now !== undefined ? 'updated' : 'created'),
+      );
+    case 'update':
+      return made(parts, model, makeUpdate(parts, model, change), change.verb ?? 'updated');
+    case 'delete':
+      if (now === undefined) stop('not-found', { entity: change.entity, id: change.id });
+      return { ...made(parts, model, { op: 'delete' }, change.verb ?? 'deleted'), follow: followers(parts) };
+    case 'restore':
+      return made(parts, model, { op: 'restore', fields: restoredFields(parts, model) }, change.verb ?? 'restored');
+  }
+}
+
+function made(parts: ChangeParts, model: EntityModel, change: Change | null, verb: string): Changed {
+  const written = change === null ? {} : writtenOf(change);
+  const refs = change === null ? [] : refsOf(model, written);
+  return {
+    change,
+    type: `${model.type}.${verb}`,
+    follow: [],
+    needs: refs.flatMap(({ to, id }) => creatorOf(parts, to, id)),
+    requires: refs.filter(({ isRequired }) => isRequired).map(({ to, id }) => [to, id] as const),
+    isUnderRules: change !== null && isUnderRules(model, change),
+  };
+}
+
+const writtenOf = (change: Change): JsonObject =>
+  change.op === 'create' || change.op === 'restore' ? change.fields : change.op === 'delete' ? {} : (change.set ?? {});
+
+function isUnderRules(model: EntityModel, change: Change): boolean {
+  if (model.underRules.size === 0) return false;
+  if (change.op === 'delete') return false;
+  const names = Object.keys(writtenOf(change));
+  if (change.op === 'update')
+    names.push(
+      ...(change.unset ?? []),
+      ...[change.inc, change.add, change.remove].flatMap((part) => Object.keys(part ?? {})),
+    );
+  return names.some((name) => model.underRules.has(name));
+}
+
+// ── create and update ───────────────────────────────────────────────────────────────────────────────────────────────
+
+function makeCreate(
+  parts: ChangeParts,
+  model: EntityModel,
+  change: Extract<RecordedChange, { do: 'create' | 'put' }>,
+): Change {
+  const fields = wired(parts, model, { ...change.fields, ...placed(parts, model, change.place) });
+  const { entity, now } = parts;
+  if (change.do === 'put') return { op: 'put', ...rulesOf(model, Object.keys(fields)), set: fields };
+  // On an id whose deletion the author saw it is written as restore (EV6).
+  return now === undefined && (entity.confirmed.version > 0 || entity.base !== undefined)
+    ? { fields, op: 'restore' }
+    : { fields, op: 'create' };
+}
+
+function makeUpdate(
+  parts: ChangeParts,
+  model: EntityModel,
+  change: Extract<RecordedChange, { do: 'update' }>,
+): Change | null {
+  const set = wired(parts, model, { ...change.set, ...placed(parts, model, change.place) });
+  const unset = (change.unset ?? []).map((name) => column(parts, model, name)?.wire ?? name);
+  const inc = rename(parts, model, change.inc);
+  const add = rename(parts, model, change.add);
+  const remove = rename(parts, model, change.remove);
+  const present = unset.filter((name) => ownValue(parts.now?.fields, name) !== undefined);
+  const update = {
+    ...(add === null ? {} : { add }),
+    ...(inc === null ? {} : { inc }),
+    op: 'update' as const,
+    ...(remove === null ? {} : { remove }),
+    ...rulesOf(model, [...Object.keys(set), ...present]),
+    ...(Object.keys(set).length === 0 ? {} : { set }),
+    ...(present.length === 0 ? {} : { unset: present }),
+  };
+  const isEmpty =
+    add === null && inc === null && remove === null && Object.keys(set).length === 0 && present.length === 0;
+  return isEmpty && change.verb === undefined ? null : update;
+}
+
+/** By wire name, each value checked for its field (CM3). */
+function wired(parts: ChangeParts, model: EntityModel, values: JsonObject): Record<string, Json> {
+  const fields: [string, Json][] = [];
+  for (const [name, value] of Object.entries(values)) {
+    const field = column(parts, model, name);
+    if (field === undefined) continue;
+    const issue =
+      field.data.kind === 'serial' ? NOT_SETTABLE(parts, name) : valueIssue(value, field.data, [model.type, name]);
+    if (issue !== null) parts.issues.push(issue);
+    else fields.push([field.wire, field.data.kind === 'setOf' ? asSet(value as readonly Json[]) : value]);
+  }
+  fields.sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(fields);
+}
+
+const NOT_SETTABLE = (parts: ChangeParts, name: string): Issue => ({
+  path: [parts.change.entity, name],
+  code: 'not-settable',
+  message: 'the ledger numbers this',
+});
+
+function column(parts: ChangeParts, model: EntityModel, name: string): ColumnModel | undefined {
+  const found = model.byName.get(name);
+  if (found === undefined)
+    parts.issues.push({ path: [model.type, name], code: 'unknown-field', message: `${model.type} has no such field` });
+  return found;
+}
+
+function rename<V>(
+  parts: ChangeParts,
+  model: EntityModel,
+  of: Readonly<Record<string, V>> | undefined,
+): Record<string, V> | null {
+  if (of === undefined) return null;
+  const entries = Object.entries(of).map(([name, value]) => [column(parts, model, name)?.wire ?? name, value] as const);
+  return entries.length === 0 ? null : Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function rulesOf(
+  model: EntityModel,
+  wires: readonly string[],
+): { readonly rules?: Readonly<Record<string, MergeRule>> } {
+  const rules: [string, MergeRule][] = [];
+  for (const wire of wires) {
+    const rule = model.byWire.get(wire)?.data.onClash;
+    if (rule !== undefined && rule !== 'ask') rules.push([wire, rule]);
+  }
+  return rules.length === 0 ? {} : { rules: Object.fromEntries(rules.sort(([a], [b]) => (a < b ? -1 : 1))) };
+}
+
+function restoredFields(parts: ChangeParts, model: EntityModel): JsonObject {
+  const { change, entity, store, now } = parts;
+  if (now !== undefined)
+    stop('invalid-change', {
+      issues: [{ path: [change.entity, change.id], code: 'wrong-type', message: 'it is not deleted' }],
+    });
+  if (change.do === 'restore' && change.fields !== undefined) return wired(parts, model, change.fields);
+  if (entity.confirmed.state !== undefined) return entity.confirmed.state.fields;
+  const row = store.database
+    .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
+    .get(parts.log, change.entity, change.id);
+  if (row === undefined) return stop('not-found', { entity: change.entity, id: change.id });
+  return JSON.parse(row['fields'] as string) as JsonObject;
+}
+
+// ── ranks (SC10) ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+function placed(
+  parts: ChangeParts,
+  model: EntityModel,
+  places: Readonly<Record<string, JsonObject>> | undefined,
+): Record<string, Json> {
+  const ranks: Record<string, Json> = {};
+  for (const [name, place] of Object.entries(places ?? {})) {
+    const field = column(parts, model, name);
+    if (field !== undefined) ranks[name] = rankFor(parts, model, field, place);
+  }
+  return ranks;
+}
+
+/** The key, from the neighbours' ranks as they are now, not as they were drawn. */
+function rankFor(parts: ChangeParts, model: EntityModel, field: ColumnModel, place: JsonObject): string {
+  const { store, log } = parts;
+  const table = `main.${quoted(model.type)}`;
+  const rank = quoted(field.wire);
+  const edge = (order: 'ASC' | 'DESC'): string | null => {
+    const row = store.database
+      .prepare(
+        `SELECT ${rank} AS r FROM ${table} WHERE _log = ? AND _id <> ? AND ${rank} IS NOT NULL ORDER BY ${rank} ${order} LIMIT 1`,
+      )
+      .get(log, parts.change.id);
+    return (row?.['r'] as string | undefined) ?? null;
+  };
+  if (place['at'] === 'start') return rankBetween(null, edge('ASC'), store.platform.random);
+  if (place['at'] === 'end') return rankBetween(edge('DESC'), null, store.platform.random);
+  const present = (side: Json | undefined): string | null => {
+    if (typeof side !== 'object' || side === null) return null;
+    const { id, rank: drawn } = side as { readonly id?: string; readonly rank?: string };
+    const row = id === undefined ? undefined : store.tableOf(model.type).read(log, id);
+    return (ownValue(row?.state.fields, field.wire) as string | undefined) ?? drawn ?? null;
+  };
+  return rankBetween(present(place['after']), present(place['before']), store.platform.random);
+}
+
+// ── refs (SC9) ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+interface Ref {
+  readonly to: string;
+  readonly id: string;
+  readonly isRequired: boolean;
+}
+
+function refsOf(model: EntityModel, written: JsonObject): readonly Ref[] {
+  const refs: Ref[] = [];
+  for (const wire in written) {
+    const data = model.byWire.get(wire)?.data;
+    const value = written[wire];
+    if (data?.kind === 'ref' && data.to !== undefined && typeof value === 'string')
+      refs.push({ to: data.to, id: value, isRequired: data.optional !== true });
+  }
+  return refs;
+}
+
+/** The action that creates an entity which the log does not know yet. */
+function creatorOf({ entities, log, store }: ChangeParts, type: string, id: string): readonly string[] {
+  const { base, confirmed } = entities.get({ log, type, id });
+  if (base === undefined || confirmed.state !== undefined) return [];
+  const seq = base.pending[0];
+  const row =
+    seq === undefined
+      ? undefined
+      : store.database.prepare('SELECT action_id FROM main.hf_outbox WHERE seq = ?').get(seq);
+  return row === undefined ? [] : [row['action_id'] as string];
+}
+
+/** Those who refer to a deleted entity, as their `onDelete` says. The author's replica does it, in the same commit. */
+function followers({ store, log, change }: ChangeParts): readonly RecordedChange[] {
+  const follow: RecordedChange[] = [];
+  for (const { model } of store.tables.values()) {
+    for (const field of model?.columns ?? []) {
+      if (model === null || field.data.to !== change.entity || field.data.kind !== 'ref') continue;
+      const { onDelete } = field.data;
+      if (onDelete === undefined || onDelete === 'keep' || !model.byName.has(field.name)) continue;
+      const rows = store.database
+        .prepare(`SELECT _id FROM main.${quoted(model.type)} WHERE ${quoted(field.wire)} = ? AND _log = ?`)
+        .all(change.id, log);
+      for (const row of rows) {
+        const id = row['_id'] as string;
+        if (onDelete === 'clear') follow.push({ do: 'update', entity: model.type, id, unset: [field.name] });
+        else follow.push({ do: 'delete', entity: model.type, id });
+      }
+    }
+  }
+  return follow;
+}

@@ -1,0 +1,307 @@
+import {
+  brokenRules,
+  type ConfirmedEvent,
+  canonical,
+  differenceAsChanges,
+  type EntityFacts,
+  type EventDraft,
+  type Json,
+  type JsonObject,
+  LIMITS,
+  ownValue,
+  type Rebased,
+  type Resolved,
+  rebase,
+  utf8Length,
+  uuidv7,
+} from '@holdfast/core';
+import type { DeskWriter } from './desk.ts';
+import type { LocalEntities } from './local.ts';
+import { keysOf, LOCAL_STATES, type Outbox, type OutboxRow } from './outbox.ts';
+import type { ReplicaStore } from './replica-store.ts';
+
+/**
+ * Judging what the ledger answered with `version-conflict`, once theirs are here (6.4): merge and rebase, or park. The
+ * rules are core's; this reads the facts, writes the verdicts, and keeps the outbox conserved.
+ */
+export class Judge {
+  readonly #store: ReplicaStore;
+  readonly #outbox: Outbox;
+  readonly #desk: DeskWriter;
+
+  constructor(parts: { readonly store: ReplicaStore; readonly outbox: Outbox; readonly desk: DeskWriter }) {
+    this.#store = parts.store;
+    this.#outbox = parts.outbox;
+    this.#desk = parts.desk;
+  }
+
+  /** Judges everything that waited for a version at or below the head. */
+  judgeDue(entities: LocalEntities, log: string, head: number): { readonly merged: number; readonly parked: number } {
+    const counts = { merged: 0, parked: 0 };
+    // Each round takes the first; a chain is judged whole, so what remains is of other chains.
+    for (let round = 0; round < LIMITS.outcomesKept; round += 1) {
+      const found = this.#store.database
+        .prepare(
+          'SELECT seq FROM main.hf_outbox WHERE log = ? AND judge_at IS NOT NULL AND judge_at <= ? AND seq > ? ORDER BY seq LIMIT 1',
+        )
+        .get(log, head, this.#passed.at(-1) ?? 0);
+      if (found === undefined) break;
+      const row = this.#outbox.bySeq(found['seq'] as number) as OutboxRow;
+      if (!this.#judge(entities, row, counts)) this.#passed.push(row.seq);
+    }
+    this.#passed.length = 0;
+    return counts;
+  }
+
+  /** Rows passed over in this round, because part of their chain is on its way. */
+  readonly #passed: number[] = [];
+
+  /** ST3: what depends on a batch that a person has closed. `resolved` says what came in its place. */
+  rejudge(entities: LocalEntities, dependents: readonly OutboxRow[], resolved: Resolved): void {
+    if (dependents.length === 0) return;
+    this.#apply(entities, dependents, this.#verdicts(entities, dependents, resolved), { merged: 0, parked: 0 }, null);
+  }
+
+  #judge(entities: LocalEntities, answered: OutboxRow, counts: { merged: number; parked: number }): boolean {
+    const chain = this.#chainOf(answered);
+    // Work that is sending is neither rebased nor parked until answered (OB3).
+    if (chain.some((row) => row.state === 'sending' || row.state === 'accepted')) return false;
+    this.#apply(entities, chain, this.#verdicts(entities, chain), counts, answered.seq);
+    return true;
+  }
+
+  /** The operation, and every later one of the local state on its entities or named through `prior` or `needs`. */
+  #chainOf(first: OutboxRow): readonly OutboxRow[] {
+    const names = new Set([first.actionId, ...first.drafts.map((draft) => draft.id)]);
+    const keys = new Set(keysOf(first).map(({ type, id }) => `${type} ${id}`));
+    const seqs = new Set<number>();
+    for (const key of keysOf(first))
+      for (const seq of this.#pendingOn(key.log, key.type, key.id)) if (seq > first.seq) seqs.add(seq);
+    for (const row of this.#outbox.dependentsOf(first)) seqs.add(row.seq);
+    const chain = [first];
+    for (const seq of [...seqs].sort((a, b) => a - b)) {
+      const row = this.#outbox.bySeq(seq);
+      if (row === undefined || !LOCAL_STATES.has(row.state) || row.heldBy !== null) continue;
+      const touches = row.drafts.some(
+        (draft) =>
+          keys.has(`${draft.entityType} ${draft.entityId}`) || (draft.prior !== undefined && names.has(draft.prior)),
+      );
+      if (!touches && !(row.frame.needs ?? []).some((action) => names.has(action))) continue;
+      chain.push(row);
+      names.add(row.actionId);
+      for (const draft of row.drafts) {
+        names.add(draft.id);
+        keys.add(`${draft.entityType} ${draft.entityId}`);
+      }
+    }
+    return chain;
+  }
+
+  #pendingOn(log: string, type: string, id: string): readonly number[] {
+    const row = this.#store.database
+      .prepare('SELECT pending FROM main.hf_base WHERE log = ? AND type = ? AND id = ?')
+      .get(log, type, id);
+    return row === undefined ? [] : (JSON.parse(row['pending'] as string) as number[]);
+  }
+
+  #verdicts(entities: LocalEntities, rows: readonly OutboxRow[], resolved?: Resolved): readonly Rebased[] {
+    const log = rows[0]?.log as string;
+    const lowest = lowestBases(rows);
+    return rebase({
+      operations: rows.map(({ actionId, frame, drafts }) => ({
+        actionId,
+        merge: frame.merge,
+        events: drafts,
+        needs: frame.needs,
+      })),
+      factsOf: (type, id) => this.#factsOf(entities, log, type, id, lowest.get(`${type} ${id}`) ?? 0),
+      editedWhileDeleted: (type) => this.#store.tables.get(type)?.model?.data.editedWhileDeleted ?? 'keep',
+      brokenRules: (type, fields) => {
+        const model = this.#store.tables.get(type)?.model;
+        return model === null || model === undefined ? [] : brokenRules(model.data, fields);
+      },
+      priorOf: (eventId) => this.#priorOf(eventId),
+      seenBefore: (eventId, field) => this.#seenBefore(log, rows, eventId, field),
+      ...(resolved === undefined ? {} : { resolved }),
+    });
+  }
+
+  #factsOf(entities: LocalEntities, log: string, type: string, id: string, base: number): EntityFacts {
+    const { confirmed } = entities.get({ log, type, id });
+    const events = this.#store.database
+      .prepare(
+        'SELECT draft, envelope FROM main.hf_event WHERE log = ? AND type = ? AND entity = ? AND entity_version > ? ORDER BY entity_version',
+      )
+      .all(log, type, id, base)
+      .map(confirmedEvent);
+    const first = events[0]?.entityVersion;
+    // The state came whole, without these events: what differs from what was seen stands for them.
+    const isComplete = confirmed.version === base || (first === base + 1 && events.length === confirmed.version - base);
+    const deleted =
+      confirmed.state === undefined
+        ? this.#store.database
+            .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
+            .get(log, type, id)
+        : undefined;
+    return {
+      version: confirmed.version,
+      fields: confirmed.state?.fields,
+      ...(deleted === undefined ? {} : { lastFields: JSON.parse(deleted['fields'] as string) as JsonObject }),
+      events: isComplete ? events : this.#standIns(log, type, id, base, confirmed.version, confirmed.state?.fields),
+    };
+  }
+
+  #standIns(
+    log: string,
+    type: string,
+    id: string,
+    base: number,
+    version: number,
+    now: JsonObject | undefined,
+  ): readonly ConfirmedEvent[] {
+    const seen = this.#store.database
+      .prepare('SELECT fields FROM main.hf_seen WHERE log = ? AND type = ? AND id = ?')
+      .get(log, type, id);
+    const before = seen === undefined ? undefined : (JSON.parse(seen['fields'] as string) as JsonObject);
+    return differenceAsChanges(before, now).map((change) => ({
+      id: '',
+      base,
+      entityVersion: version,
+      actor: '',
+      recordedAt: this.#store.nowIso(),
+      change,
+    }));
+  }
+
+  #priorOf(eventId: string): string | undefined {
+    // Of parked or closed work in the chain; its row is in the outbox as long as it is anywhere.
+    const row = this.#store.database
+      .prepare('SELECT drafts FROM main.hf_outbox WHERE instr(drafts, ?) > 0 LIMIT 1')
+      .get(`"id":"${eventId}"`);
+    if (row === undefined) return undefined;
+    return (JSON.parse(row['drafts'] as string) as EventDraft[]).find((draft) => draft.id === eventId)?.prior;
+  }
+
+  /** What its author saw: the event that set the field last, at or below its base. Only shown to people. */
+  #seenBefore(log: string, rows: readonly OutboxRow[], eventId: string, field: string): Json | undefined {
+    const draft = rows.flatMap((row) => row.drafts).find((one) => one.id === eventId);
+    if (draft === undefined) return undefined;
+    const events = this.#store.database
+      .prepare(
+        'SELECT draft FROM main.hf_event WHERE log = ? AND type = ? AND entity = ? AND entity_version <= ? AND draft IS NOT NULL ORDER BY entity_version DESC LIMIT 50',
+      )
+      .all(log, draft.entityType, draft.entityId, draft.base);
+    for (const row of events) {
+      const { change } = JSON.parse(row['draft'] as string) as EventDraft;
+      if (change.op === 'delete') return undefined;
+      const values = change.op === 'create' || change.op === 'restore' ? change.fields : (change.set ?? {});
+      const value = ownValue(values, field);
+      if (value !== undefined) return value;
+      if (change.op === 'update' && change.unset?.includes(field) === true) return undefined;
+    }
+    return undefined;
+  }
+
+  // ── verdicts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #apply(
+    entities: LocalEntities,
+    rows: readonly OutboxRow[],
+    verdicts: readonly Rebased[],
+    counts: { merged: number; parked: number },
+    answered: number | null,
+  ): void {
+    verdicts.forEach((verdict, at) => {
+      const row = rows[at] as OutboxRow;
+      switch (verdict.outcome) {
+        case 'rebased': {
+          const rebases = row.rebases + (row.seq === answered ? 1 : 0);
+          if (rebases > LIMITS.automaticRebasesMax) {
+            counts.parked += 1;
+            const fault = { code: 'version-conflict', facts: { rebases: row.rebases } } as const;
+            this.#outbox.setAside(entities, row, 'parked', fault);
+            this.#desk.open(row, 'clash', fault);
+            return;
+          }
+          counts.merged += row.seq === answered ? 1 : 0;
+          this.#rewrite(entities, row, verdict.events, rebases);
+          for (const notice of verdict.notices) this.#desk.tell(row.log, row.actionId, notice);
+          return;
+        }
+        case 'unchanged':
+          // Its bytes stand; a request that was answered once needs a new id to be judged again.
+          if (row.seq === answered || row.heldBy !== null)
+            this.#rewrite(entities, row, row.drafts, row.rebases + (row.seq === answered ? 1 : 0));
+          return;
+        case 'nothing-left':
+          this.#outbox.closeAs(entities, row, { state: 'discarded' });
+          for (const notice of verdict.notices) this.#desk.tell(row.log, row.actionId, notice);
+          return;
+        case 'parked': {
+          counts.parked += 1;
+          const fault =
+            verdict.kind === 'rule'
+              ? ({ code: 'rule-broken', facts: { rules: verdict.rules } } as const)
+              : ({ code: 'version-conflict' } as const);
+          this.#outbox.setAside(entities, row, 'parked', fault);
+          this.#desk.open(row, verdict.kind, fault, verdict.facts);
+          return;
+        }
+        case 'held':
+          this.#outbox.hold(entities, row, verdict.by);
+      }
+    });
+  }
+
+  /** New bytes under a new request id; event ids and action id stay (OB3). */
+  #rewrite(entities: LocalEntities, row: OutboxRow, drafts: readonly EventDraft[], rebases: number): void {
+    const texts = drafts.map((draft) => canonical(draft as unknown as Json));
+    const { database, platform } = this.#store;
+    database
+      .prepare('INSERT OR REPLACE INTO main.hf_request (request_id, action_id) VALUES (?, ?)')
+      .run(row.requestId, row.actionId);
+    database
+      .prepare(
+        "UPDATE main.hf_outbox SET request_id = ?, drafts = ?, events = ?, bytes = ?, rebases = ?, state = 'queued', judge_at = NULL, retry_at = NULL, held_by = NULL, fault = NULL WHERE seq = ?",
+      )
+      .run(
+        uuidv7(this.#store.nowMs(), platform.random),
+        `[${texts.join(',')}]`,
+        drafts.length,
+        texts.reduce((bytes, text) => bytes + utf8Length(text), 0),
+        rebases,
+        row.seq,
+      );
+    this.#outbox.takeOut(entities, row);
+    this.#outbox.putBack(entities, { ...row, drafts });
+    this.#store.tracker.outbox = true;
+  }
+}
+
+const confirmedEvent = (row: Readonly<Record<string, unknown>>): ConfirmedEvent => {
+  const envelope = JSON.parse(row['envelope'] as string) as {
+    entityVersion: number;
+    actor: string;
+    recordedAt: string;
+  };
+  const draft = row['draft'] === null ? null : (JSON.parse(row['draft'] as string) as EventDraft);
+  return {
+    id: draft?.id ?? '',
+    ...(draft?.prior === undefined ? {} : { prior: draft.prior }),
+    base: draft?.base ?? 0,
+    entityVersion: envelope.entityVersion,
+    actor: envelope.actor,
+    recordedAt: envelope.recordedAt,
+    change: draft?.change ?? null,
+  };
+};
+
+function lowestBases(rows: readonly OutboxRow[]): Map<string, number> {
+  const lowest = new Map<string, number>();
+  for (const { drafts } of rows)
+    for (const { entityType, entityId, base } of drafts) {
+      const key = `${entityType} ${entityId}`;
+      lowest.set(key, Math.min(lowest.get(key) ?? base, base));
+    }
+  return lowest;
+}

@@ -1,0 +1,236 @@
+import { type EventDraft, foldChange, type JsonObject } from '@holdfast/core';
+import type { ReplicaStore } from './replica-store.ts';
+import type { EntityKey, EntityTable, HeldMeta, HeldRow, HeldState, RowSync } from './tables.ts';
+
+/**
+ * Local state is confirmed state and, in outbox order, the pending changes on top (ST1). An entity with pending changes has
+ * its confirmed state in `hf_base`; one without has it in its row.
+ *
+ * A `LocalEntities` lives as long as one transaction: it reads each entity once, and writes it once, at `flush`.
+ */
+export interface Confirmed {
+  /** Entity version, also of one that was deleted; 0 for none. */
+  readonly version: number;
+  readonly state: HeldState | undefined;
+}
+
+interface Base {
+  readonly confirmed: Confirmed;
+  /** Outbox seqs, in order, of the operations of the local state that touch the entity. */
+  readonly pending: readonly number[];
+  /** Id of the newest of their events on the entity: the `prior` of the next. */
+  readonly lastEvent: string;
+}
+
+export interface LocalEntity {
+  readonly key: EntityKey;
+  readonly table: EntityTable;
+  readonly row: HeldRow | undefined;
+  readonly storedBase: Base | undefined;
+  base: Base | undefined;
+  /** What people see. */
+  local: HeldState | undefined;
+  confirmed: Confirmed;
+  isTouched: boolean;
+}
+
+/** `arrival` of pending rows: after every version that a log can have, in local order (SC8). */
+export const PENDING_ARRIVAL = 2 ** 52;
+
+export class LocalEntities {
+  readonly #store: ReplicaStore;
+  readonly #entities = new Map<string, LocalEntity>();
+  readonly #drafts = new Map<number, readonly EventDraft[]>();
+  #hasDesk: boolean | null = null;
+
+  constructor(store: ReplicaStore) {
+    this.#store = store;
+  }
+
+  get(key: EntityKey): LocalEntity {
+    const name = `${key.log} ${key.type} ${key.id}`;
+    const known = this.#entities.get(name);
+    if (known !== undefined) return known;
+    const table = this.#store.tableOf(key.type);
+    const row = table.read(key.log, key.id);
+    const base = this.#readBase(key);
+    const entity: LocalEntity = {
+      key,
+      table,
+      row,
+      storedBase: base,
+      base,
+      local: row?.state,
+      confirmed: base?.confirmed ?? this.#confirmedOf(key, row),
+      isTouched: false,
+    };
+    this.#entities.set(name, entity);
+    return entity;
+  }
+
+  /** The last event that the next commit would be made on top of. */
+  priorOf(entity: LocalEntity): string | undefined {
+    return entity.base === undefined || entity.base.pending.length === 0 ? undefined : entity.base.lastEvent;
+  }
+
+  /** A commit put one more operation on the entity; `local` is what it left. */
+  addPending(entity: LocalEntity, seq: number, lastEvent: string, local: HeldState | undefined): void {
+    const pending = entity.base?.pending ?? [];
+    entity.base = {
+      confirmed: entity.confirmed,
+      pending: pending.at(-1) === seq ? pending : [...pending, seq],
+      lastEvent,
+    };
+    entity.local = local;
+    entity.isTouched = true;
+  }
+
+  /** Confirmed state moved; local state follows when flushed (IN2). */
+  setConfirmed(entity: LocalEntity, confirmed: Confirmed): void {
+    entity.confirmed = confirmed;
+    if (entity.base !== undefined) entity.base = { ...entity.base, confirmed };
+    entity.isTouched = true;
+    entity.local = this.#reapplied(entity);
+  }
+
+  /** The operations of the local state that touch the entity are now these. */
+  setPending(entity: LocalEntity, pending: readonly number[]): void {
+    entity.isTouched = true;
+    if (pending.length === 0) entity.base = undefined;
+    else {
+      const last = this.draftsOf(pending.at(-1) as number).findLast((draft) => isOn(draft, entity.key));
+      entity.base = { confirmed: entity.confirmed, pending, lastEvent: last?.id ?? '' };
+    }
+    entity.local = this.#reapplied(entity);
+  }
+
+  /** Its row must say again whether somebody's attention is needed. */
+  touch(entity: LocalEntity): void {
+    entity.isTouched = true;
+  }
+
+  /** An operation's drafts were made again. */
+  forgetDrafts(seq: number): void {
+    this.#drafts.delete(seq);
+  }
+
+  draftsOf(seq: number): readonly EventDraft[] {
+    const known = this.#drafts.get(seq);
+    if (known !== undefined) return known;
+    const row = this.#store.database.prepare('SELECT drafts FROM main.hf_outbox WHERE seq = ?').get(seq);
+    const drafts = row === undefined ? [] : (JSON.parse(row['drafts'] as string) as EventDraft[]);
+    this.#drafts.set(seq, drafts);
+    return drafts;
+  }
+
+  /** Writes every touched entity once. */
+  flush(): void {
+    for (const entity of this.#entities.values()) if (entity.isTouched) this.#write(entity);
+    this.#entities.clear();
+    this.#drafts.clear();
+    this.#hasDesk = null;
+  }
+
+  #write(entity: LocalEntity): void {
+    const { key, table, row, base, storedBase } = entity;
+    table.write(key, row, entity.local, this.#syncOf(entity));
+    if (base === undefined) {
+      if (storedBase !== undefined)
+        this.#store.database
+          .prepare('DELETE FROM main.hf_base WHERE log = ? AND type = ? AND id = ?')
+          .run(key.log, key.type, key.id);
+    } else if (base !== storedBase) {
+      const { confirmed } = base;
+      this.#store.database
+        .prepare(
+          'INSERT OR REPLACE INTO main.hf_base (log, type, id, version, fields, meta, pending, last_event) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+        )
+        .run(
+          key.log,
+          key.type,
+          key.id,
+          confirmed.version,
+          confirmed.state === undefined ? null : JSON.stringify(confirmed.state.fields),
+          confirmed.state === undefined ? null : JSON.stringify(confirmed.state.meta),
+          JSON.stringify(base.pending),
+          base.lastEvent,
+        );
+    }
+  }
+
+  #syncOf(entity: LocalEntity): RowSync {
+    const { log, type, id } = entity.key;
+    const { database } = this.#store;
+    this.#hasDesk ??= database.prepare("SELECT 1 FROM main.hf_desk WHERE needs = 'answer' LIMIT 1").get() !== undefined;
+    if (this.#hasDesk) {
+      const waits = database.prepare(
+        "SELECT 1 FROM main.hf_desk WHERE log = ? AND entity_type = ? AND entity_id = ? AND needs = 'answer' LIMIT 1",
+      );
+      if (waits.get(log, type, id) !== undefined) return 'attention';
+    }
+    return entity.base === undefined ? 'synced' : 'pending';
+  }
+
+  #reapplied(entity: LocalEntity): HeldState | undefined {
+    let state = entity.confirmed.state;
+    for (const seq of entity.base?.pending ?? [])
+      for (const draft of this.draftsOf(seq))
+        if (isOn(draft, entity.key))
+          state = withDraft(state, draft, { seq, account: this.#store.account, version: entity.confirmed.version });
+    return state;
+  }
+
+  #readBase(key: EntityKey): Base | undefined {
+    const row = this.#store.database
+      .prepare(
+        'SELECT version, fields, meta, pending, last_event FROM main.hf_base WHERE log = ? AND type = ? AND id = ?',
+      )
+      .get(key.log, key.type, key.id);
+    if (row === undefined) return undefined;
+    const version = row['version'] as number;
+    const fields = row['fields'] as string | null;
+    const state =
+      fields === null
+        ? undefined
+        : { version, fields: JSON.parse(fields) as JsonObject, meta: JSON.parse(row['meta'] as string) as HeldMeta };
+    return {
+      confirmed: { version, state },
+      pending: JSON.parse(row['pending'] as string) as number[],
+      lastEvent: row['last_event'] as string,
+    };
+  }
+
+  #confirmedOf(key: EntityKey, row: HeldRow | undefined): Confirmed {
+    if (row !== undefined) return { version: row.state.version, state: row.state };
+    const deleted = this.#store.database
+      .prepare('SELECT version FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
+      .get(key.log, key.type, key.id);
+    return { version: (deleted?.['version'] as number | undefined) ?? 0, state: undefined };
+  }
+}
+
+export const isOn = (draft: EventDraft, key: EntityKey): boolean =>
+  draft.entityId === key.id && draft.entityType === key.type;
+
+/** One pending change on top of a state. One that cannot apply has no effect until it is judged (ST1). */
+export function withDraft(
+  state: HeldState | undefined,
+  draft: EventDraft,
+  by: { readonly seq: number; readonly account: string; readonly version: number },
+): HeldState | undefined {
+  const folded = foldChange(state?.fields, draft.change);
+  if (!folded.ok) return state;
+  if (folded.value === undefined) return undefined;
+  const made = state?.meta ?? { createdBy: by.account, createdAt: draft.at, arrival: PENDING_ARRIVAL + by.seq };
+  return {
+    version: by.version,
+    fields: folded.value,
+    meta: {
+      createdBy: made.createdBy,
+      createdAt: made.createdAt,
+      arrival: made.arrival,
+      updatedBy: by.account,
+      updatedAt: draft.at,
+    },
+  };
+}

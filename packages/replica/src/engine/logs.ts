@@ -1,0 +1,203 @@
+import {
+  chainStart,
+  type EventDraft,
+  type Fault,
+  LIMITS,
+  type LogStanding,
+  type Position,
+  StateSignature,
+} from '@holdfast/core';
+import { stop } from './fault-error.ts';
+import type { LocalEntities } from './local.ts';
+import type { Outbox } from './outbox.ts';
+import type { FollowedLog } from './replica-state.ts';
+import { faultText, type ReplicaStore, readFault } from './replica-store.ts';
+
+/** The logs that a replica follows: where it stands in each, and what the ledger last said of them. */
+export class Logs {
+  readonly #store: ReplicaStore;
+  readonly #outbox: Outbox;
+
+  constructor(store: ReplicaStore, outbox: Outbox) {
+    this.#store = store;
+    this.#outbox = outbox;
+  }
+
+  all(): readonly FollowedLog[] {
+    return this.#store.database.prepare('SELECT * FROM main.hf_log WHERE followed = 1 ORDER BY log').all().map(readLog);
+  }
+
+  get(log: string): FollowedLog | undefined {
+    const row = this.#store.database.prepare('SELECT * FROM main.hf_log WHERE log = ? AND followed = 1').get(log);
+    return row === undefined ? undefined : readLog(row);
+  }
+
+  follow(log: string): void {
+    const empty = new StateSignature(this.#store.platform.digest).toHex();
+    this.#store.database
+      .prepare('INSERT INTO main.hf_log (log, signature) VALUES (?, ?) ON CONFLICT (log) DO UPDATE SET followed = 1')
+      .run(log, empty);
+    this.#store.tracker.logs = true;
+  }
+
+  /** Its rows and its unsent work stay; it is only not synced any more. */
+  unfollow(log: string): void {
+    this.#store.database.prepare('UPDATE main.hf_log SET followed = 0 WHERE log = ?').run(log);
+    this.#store.tracker.logs = true;
+  }
+
+  block(log: string, fault: Fault | null): void {
+    this.#store.database
+      .prepare('UPDATE main.hf_log SET blocked = ? WHERE log = ?')
+      .run(fault === null ? null : faultText(fault), log);
+    this.#store.tracker.logs = true;
+  }
+
+  /** The head, then versions ever further apart, down to the oldest whose chain is here, and the beginning. */
+  positions(log: string): readonly Position[] {
+    const { database, platform } = this.#store;
+    const row = database.prepare('SELECT identity, epoch, head, chain, stage FROM main.hf_log WHERE log = ?').get(log);
+    if (row === undefined || row['epoch'] === null || row['stage'] !== 'visible') return [];
+    const epoch = row['epoch'] as string;
+    const head = row['head'] as number;
+    const positions: Position[] = [{ epoch, version: head, chain: row['chain'] as string }];
+    for (let back = 1; head - back > 0 && positions.length < LIMITS.handshakePositionsMax - 1; back *= 2) {
+      const event = database
+        .prepare('SELECT version, chain FROM main.hf_event WHERE log = ? AND version = ?')
+        .get(log, head - back);
+      if (event === undefined) break;
+      positions.push({ epoch, version: head - back, chain: event['chain'] as string });
+    }
+    if (head > 0 && row['identity'] !== null)
+      positions.push({ epoch, version: 0, chain: chainStart(row['identity'] as string, platform.digest) });
+    return positions;
+  }
+
+  recordStanding(entities: LocalEntities, standing: LogStanding): void {
+    const { database, tracker } = this.#store;
+    tracker.logs = true;
+    const row = database.prepare('SELECT identity, head, blocked FROM main.hf_log WHERE log = ?').get(standing.log);
+    if (row === undefined) return;
+    if (!('head' in standing)) {
+      this.block(standing.log, {
+        code: standing.status,
+        ...(standing.status === 'moved' && standing.to !== undefined ? { facts: { to: standing.to } } : {}),
+      });
+      return;
+    }
+    if (standing.status === 'history-changed') {
+      const blocked = readFault(row['blocked']);
+      if (blocked?.code === 'history-changed' && blocked.facts?.['commonVersion'] === standing.commonVersion) return;
+      this.#lose(entities, standing.log, standing.commonVersion);
+      this.block(standing.log, {
+        code: 'history-changed',
+        facts: {
+          commonVersion: standing.commonVersion,
+          head: row['head'],
+          ledgerHead: standing.head.version,
+          healing: standing.healing,
+        },
+      });
+      database.prepare('UPDATE main.hf_log SET ledger_head = ? WHERE log = ?').run(standing.head.version, standing.log);
+      return;
+    }
+    const first = row['identity'] === null;
+    database
+      .prepare(
+        "UPDATE main.hf_log SET identity = ?, epoch = ?, ledger_head = ?, attest = CASE WHEN head = ? THEN ifnull(?, attest) ELSE attest END, blocked = CASE WHEN json_extract(blocked, '$.code') IN ('moved', 'deleted', 'not-allowed', 'history-changed') THEN NULL ELSE blocked END WHERE log = ?",
+      )
+      .run(
+        standing.identity,
+        standing.epoch,
+        standing.head.version,
+        standing.head.version,
+        standing.head.attest ?? null,
+        standing.log,
+      );
+    if (first) {
+      const chain = chainStart(standing.identity, this.#store.platform.digest);
+      database
+        .prepare("UPDATE main.hf_log SET chain = ? WHERE log = ? AND head = 0 AND chain = ''")
+        .run(chain, standing.log);
+    }
+  }
+
+  /** HL1: own operations above the common version go back into the outbox as they were, under their request ids. */
+  #lose(entities: LocalEntities, log: string, commonVersion: number): void {
+    const { database } = this.#store;
+    const rows = database
+      .prepare(
+        'SELECT action_id, draft, envelope FROM main.hf_event WHERE log = ? AND version > ? AND own = 1 AND draft IS NOT NULL ORDER BY version',
+      )
+      .all(log, commonVersion);
+    const byAction = new Map<string, { drafts: string[]; requestId: string }>();
+    for (const row of rows) {
+      const action = byAction.get(row['action_id'] as string) ?? {
+        drafts: [],
+        requestId: (JSON.parse(row['envelope'] as string) as { requestId: string }).requestId,
+      };
+      action.drafts.push(row['draft'] as string);
+      byAction.set(row['action_id'] as string, action);
+    }
+    for (const [actionId, { drafts, requestId }] of byAction) {
+      if (this.#outbox.byAction(actionId) !== undefined) continue;
+      const outcome = database.prepare('SELECT identity FROM main.hf_outcome WHERE action_id = ?').get(actionId);
+      database
+        .prepare(
+          "INSERT INTO main.hf_outbox (log, action_id, request_id, state, drafts, events, bytes, frame, identity, label, created_at, fault) VALUES (?, ?, ?, 'lost', ?, ?, ?, ?, ?, NULL, ?, ?)",
+        )
+        .run(
+          log,
+          actionId,
+          requestId,
+          `[${drafts.join(',')}]`,
+          drafts.length,
+          drafts.join('').length,
+          '{"merge":"fields"}',
+          (outcome?.['identity'] as string | undefined) ?? '',
+          this.#store.nowMs(),
+          '{"code":"history-changed"}',
+        );
+      database.prepare('DELETE FROM main.hf_outcome WHERE action_id = ?').run(actionId);
+      for (const text of drafts) {
+        const draft = JSON.parse(text) as EventDraft;
+        entities.touch(entities.get({ log, type: draft.entityType, id: draft.entityId }));
+      }
+    }
+    this.#store.tracker.outbox = true;
+  }
+
+  /** HL4: the ledger's state is taken; a repair follows, after which lost work is offered again. */
+  adopt(log: string): void {
+    const found = this.get(log);
+    if (found?.blocked?.code !== 'history-changed') stop('not-found', { log, reason: 'its history has not changed' });
+    this.#store.database
+      .prepare("INSERT OR REPLACE INTO main.hf_setting (name, value) VALUES (?, 'true')")
+      .run(`adopting/${log}`);
+    this.block(log, null);
+  }
+
+  isAdopting(log: string): boolean {
+    return (
+      this.#store.database.prepare('SELECT 1 FROM main.hf_setting WHERE name = ?').get(`adopting/${log}`) !== undefined
+    );
+  }
+}
+
+export function readLog(row: Readonly<Record<string, unknown>>): FollowedLog {
+  const bootstrap = row['bootstrap'] === null ? null : (JSON.parse(row['bootstrap'] as string) as { purpose: string });
+  return {
+    log: row['log'] as string,
+    stage: row['stage'] as FollowedLog['stage'],
+    identity: row['identity'] as string | null,
+    epoch: row['epoch'] as string | null,
+    head: row['head'] as number,
+    chain: row['chain'] as string,
+    signature: row['signature'] as string,
+    attest: row['attest'] as string | null,
+    ledgerHead: row['ledger_head'] as number | null,
+    blocked: readFault(row['blocked']),
+    lastSyncedAt: row['synced_at'] as string | null,
+    repairing: bootstrap?.purpose === 'repair',
+  };
+}

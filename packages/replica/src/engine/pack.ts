@@ -1,0 +1,117 @@
+import {
+  bytesToHex,
+  decodeUtf8,
+  type EventDraft,
+  encodeUtf8,
+  fail,
+  isPlainObject,
+  type Json,
+  jsonProblem,
+  LIMITS,
+  type Outcome,
+  ok,
+  parseJson,
+} from '@holdfast/core';
+import type { LocalEntities } from './local.ts';
+import type { Outbox } from './outbox.ts';
+import type { ReplicaStore } from './replica-store.ts';
+
+/** A pack: everything unsent, sealed into one file that another replica of the same account and workspace takes (OB7). */
+const KIND = 'holdfast-pack';
+const FORMAT = 1;
+
+export function packOf(store: ReplicaStore): Uint8Array {
+  const owner =
+    store.database
+      .prepare('SELECT ledger, account, workspace, replica_id FROM main.hf_coordinator WHERE one = 1')
+      .get() ?? {};
+  const batches = store.database
+    .prepare(
+      'SELECT log, action_id AS actionId, request_id AS requestId, state, drafts, frame, identity, label, created_at AS createdAt FROM main.hf_outbox ORDER BY seq',
+    )
+    .all()
+    .map((row) => ({
+      ...row,
+      drafts: JSON.parse(row['drafts'] as string) as Json,
+      frame: JSON.parse(row['frame'] as string) as Json,
+    }));
+  const body = JSON.stringify({ kind: KIND, format: FORMAT, packedAt: store.nowIso(), owner: { ...owner }, batches });
+  const seal = bytesToHex(store.platform.digest.sha256(body));
+  return encodeUtf8(`${seal}\n${body}\n`);
+}
+
+interface PackedBatch {
+  readonly log: string;
+  readonly actionId: string;
+  readonly requestId: string;
+  readonly drafts: readonly EventDraft[];
+  readonly frame: Json;
+  readonly identity: string;
+  readonly label: string | null;
+  readonly createdAt: number;
+}
+
+/**
+ * Takes a pack's batches into the outbox, in their order and under their ids. A batch that is here already, in the outbox
+ * or confirmed, is not taken twice.
+ */
+export function unpackInside(
+  parts: { readonly store: ReplicaStore; readonly entities: LocalEntities; readonly outbox: Outbox },
+  bytes: Uint8Array,
+): Outcome<{ readonly batches: number; readonly already: number }> {
+  const { store, entities, outbox } = parts;
+  const text = decodeUtf8(bytes);
+  if (!text.ok) return text;
+  const at = text.value.indexOf('\n');
+  const body = text.value.slice(at + 1).trimEnd();
+  if (bytesToHex(store.platform.digest.sha256(body)) !== text.value.slice(0, at))
+    return fail('malformed', { reason: 'this is no whole pack: its seal does not fit' });
+  const json = parseJson(body, { bytesMax: Number.MAX_SAFE_INTEGER, depthMax: LIMITS.jsonDepthMax + 8 });
+  if (!json.ok) return json;
+  const packed = json.value;
+  if (
+    !isPlainObject(packed) ||
+    packed['kind'] !== KIND ||
+    packed['format'] !== FORMAT ||
+    !Array.isArray(packed['batches'])
+  )
+    return fail('malformed', { reason: 'this is no pack of a format that is known here' });
+  const owner = packed['owner'] as { account?: string; workspace?: string };
+  const here = store.database.prepare('SELECT account, workspace FROM main.hf_coordinator WHERE one = 1').get();
+  if (owner.account !== here?.['account'] || owner.workspace !== here?.['workspace'])
+    return fail('other-account', { account: owner.account, workspace: owner.workspace });
+  let taken = 0;
+  let already = 0;
+  for (const batch of packed['batches'] as unknown as readonly PackedBatch[]) {
+    if (jsonProblem(batch) !== null) return fail('malformed', { reason: 'a batch is not readable' });
+    if (
+      outbox.byAction(batch.actionId) !== undefined ||
+      store.database.prepare('SELECT 1 FROM main.hf_outcome WHERE action_id = ?').get(batch.actionId) !== undefined
+    ) {
+      already += 1;
+      continue;
+    }
+    const drafts = JSON.stringify(batch.drafts);
+    store.database
+      .prepare(
+        "INSERT INTO main.hf_outbox (log, action_id, request_id, state, drafts, events, bytes, frame, identity, label, created_at) VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)",
+      )
+      .run(
+        batch.log,
+        batch.actionId,
+        batch.requestId,
+        drafts,
+        batch.drafts.length,
+        drafts.length,
+        JSON.stringify(batch.frame),
+        batch.identity,
+        batch.label,
+        batch.createdAt,
+      );
+    const row = outbox.byAction(batch.actionId);
+    if (row !== undefined) outbox.putBack(entities, row);
+    taken += 1;
+  }
+  store.tracker.outbox = true;
+  return ok({ batches: taken, already });
+}

@@ -1,0 +1,181 @@
+import {
+  type Database,
+  type EntityData,
+  type Fault,
+  type JsonObject,
+  type Outcome,
+  ok,
+  type Platform,
+  type SchemaData,
+} from '@holdfast/core';
+import { ChangeTracker } from './change-tracker.ts';
+import { FaultError } from './fault-error.ts';
+import type { ActionOutcome, LocalChange } from './replica-state.ts';
+import type { EntityTable } from './tables.ts';
+import { openView } from './views.ts';
+import { type OpenedTables, openTables } from './widen.ts';
+
+/**
+ * What every part of the replica's state stands on: the connection, the transaction with its fence, the tables, and the
+ * list of who wants to know. Holds nothing that a rollback would make wrong.
+ */
+export class ReplicaStore {
+  readonly database: Database;
+  readonly platform: Platform;
+  readonly schema: SchemaData;
+  readonly tracker = new ChangeTracker();
+  readonly hostInstance: string;
+  readonly account: string;
+  generation = 0;
+  #tables!: OpenedTables;
+  #seq = 0;
+  #depth = 0;
+  #settled: { readonly actionId: string; readonly outcome: ActionOutcome }[] = [];
+  readonly #listeners = new Set<(change: LocalChange) => void>();
+  readonly #rolledBack = new Set<() => void>();
+
+  constructor(parts: {
+    readonly database: Database;
+    readonly platform: Platform;
+    readonly schema: SchemaData;
+    readonly hostInstance: string;
+    readonly account: string;
+  }) {
+    this.database = parts.database;
+    this.platform = parts.platform;
+    this.schema = parts.schema;
+    this.hostInstance = parts.hostInstance;
+    this.account = parts.account;
+  }
+
+  /** Once the fence is ours: one transaction that makes the tables fit (SC1). */
+  openTables(): void {
+    this.write(() => {
+      this.#tables = openTables({
+        database: this.database,
+        platform: this.platform,
+        tracker: this.tracker,
+        schema: this.schema,
+        now: this.nowIso(),
+      });
+    });
+    this.openViews();
+  }
+
+  openViews(): void {
+    for (const { model } of this.#tables.tables.values()) if (model !== null) openView(this.database, model);
+  }
+
+  get tables(): ReadonlyMap<string, EntityTable> {
+    return this.#tables.tables;
+  }
+  tableOf(type: string): EntityTable {
+    return this.#tables.tableOf(type);
+  }
+  /** SC4: false where the name is taken, or the type is there already. The view follows after the commit. */
+  declareType(type: string, data: EntityData): boolean {
+    return this.#tables.declare(type, data);
+  }
+
+  nowMs(): number {
+    return this.platform.clock.now();
+  }
+  nowIso(): string {
+    return isoOf(this.nowMs());
+  }
+  get seq(): number {
+    return this.#seq;
+  }
+
+  /** See `ReplicaState.write`. */
+  write<T>(work: () => T): T {
+    if (this.#depth > 0) return this.#nested(work);
+    this.database.prepare('BEGIN IMMEDIATE').run();
+    this.#depth = 1;
+    let result: T;
+    try {
+      this.#fence();
+      result = work();
+      if (isPromise(result)) throw new FaultError({ code: 'async-callback' });
+      this.database.prepare('COMMIT').run();
+    } catch (cause) {
+      this.#depth = 0;
+      this.#undo();
+      throw cause;
+    }
+    this.#depth = 0;
+    this.#tell();
+    return result;
+  }
+
+  /** A transaction whose expected failures are values. */
+  attempt<T>(work: () => T): Outcome<T> {
+    try {
+      return ok(this.write(work));
+    } catch (cause) {
+      if (cause instanceof FaultError && this.#depth === 0) return { ok: false, fault: cause.fault };
+      throw cause;
+    }
+  }
+
+  /** The outcome of a batch that this transaction decided. */
+  settle(actionId: string, outcome: ActionOutcome): void {
+    this.#settled.push({ actionId, outcome });
+  }
+
+  onChange(listener: (change: LocalChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Whoever keeps something in memory forgets it when a transaction is undone (F08). */
+  onRollback(forget: () => void): void {
+    this.#rolledBack.add(forget);
+  }
+
+  #nested<T>(work: () => T): T {
+    this.#depth += 1;
+    try {
+      const result = work();
+      if (isPromise(result)) throw new FaultError({ code: 'async-callback' });
+      return result;
+    } finally {
+      this.#depth -= 1;
+    }
+  }
+
+  /** I22: a host that was outranked changes nothing. */
+  #fence(): void {
+    const row = this.database.prepare('SELECT generation, host_instance FROM main.hf_coordinator WHERE one = 1').get();
+    if (row?.['generation'] === this.generation && row['host_instance'] === this.hostInstance) return;
+    throw new FaultError({ code: 'outranked', facts: { held: this.generation, newest: row?.['generation'] ?? null } });
+  }
+
+  #undo(): void {
+    if (this.database.inTransaction) this.database.exec('ROLLBACK');
+    this.tracker.take();
+    this.#settled = [];
+    for (const forget of this.#rolledBack) forget();
+  }
+
+  #tell(): void {
+    const touched = this.tracker.take();
+    const settled = this.#settled;
+    this.#settled = [];
+    this.#seq += 1;
+    const change: LocalChange = { seq: this.#seq, ...touched, settled };
+    for (const listener of this.#listeners) listener(change);
+  }
+}
+
+const isPromise = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+
+/** Milliseconds since 1970 as ISO 8601 in UTC. Pure: the instant is given. */
+export const isoOf = (ms: number): string => new Date(ms).toISOString();
+
+export const faultText = (fault: Fault): string => JSON.stringify(fault);
+export const readFault = (text: unknown): Fault | null =>
+  typeof text === 'string' ? (JSON.parse(text) as Fault) : null;
+export const readObject = (text: unknown): JsonObject | null =>
+  typeof text === 'string' ? (JSON.parse(text) as JsonObject) : null;

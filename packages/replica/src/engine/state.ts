@@ -1,0 +1,214 @@
+import { type Database, type Json, type Outcome, ok, type Platform, randomHex, type SchemaData } from '@holdfast/core';
+import { BootstrapState } from './bootstrap-state.ts';
+import { commitInside } from './commit.ts';
+import { DeskWriter } from './desk.ts';
+import { FaultError } from './fault-error.ts';
+import { openFile, syncedToMedium } from './file.ts';
+import { ingestInside } from './ingest.ts';
+import { createJournal } from './journal-store.ts';
+import { Judge } from './judge.ts';
+import { LocalEntities } from './local.ts';
+import { Logs } from './logs.ts';
+import { Outbox } from './outbox.ts';
+import { packOf, unpackInside } from './pack.ts';
+import { discardInside, type PeopleParts, resolveInside } from './people.ts';
+import type { ActionOutcome, CommitReceipt, ReplicaIdentity, ReplicaState } from './replica-state.ts';
+import { ReplicaStore } from './replica-store.ts';
+import { prune } from './retention.ts';
+import { storedEvents } from './stored-events.ts';
+import { redoInside, rememberUndo, undoInside, undoState } from './undo.ts';
+
+export interface ReplicaStateParts {
+  readonly database: Database;
+  readonly platform: Platform;
+  readonly schema: SchemaData;
+  readonly ledger: string;
+  readonly account: string;
+  readonly workspace: string;
+  /** 32 random hex digits: this run of the host. */
+  readonly hostInstance: string;
+  /** Logs to follow from the start. `main` always is. */
+  readonly logs?: readonly string[];
+}
+
+/** A replica's state, and what only its composition root needs of it. */
+export interface OpenedState extends ReplicaState {
+  readonly store: ReplicaStore;
+  /** Taken over, in the transaction that raises it (PM8): from then on the fence is ours. */
+  takeOver(generation: number): void;
+  readonly isNew: boolean;
+}
+
+/**
+ * Opens a replica's file. At rest until `takeOver`: whoever composes the host raises the generation first, through the
+ * coordinator, so that nothing is written by a host that is not the newest.
+ *
+ * Throws `FaultError`: `replica-too-new`, `replica-damaged`, `other-account`.
+ */
+export function openReplicaState(parts: ReplicaStateParts): OpenedState {
+  const { database, platform } = parts;
+  const { isNew } = openFile(database, platform, parts);
+  const store = new ReplicaStore({
+    database,
+    platform,
+    schema: parts.schema,
+    hostInstance: parts.hostInstance,
+    account: parts.account,
+  });
+  const desk = new DeskWriter(store);
+  const outbox = new Outbox(store, desk);
+  const judge = new Judge({ store, outbox, desk });
+  const logs = new Logs(store, outbox);
+  const bootstrap = new BootstrapState({ store, outbox, logs });
+  const journal = createJournal(store);
+  let entities = new LocalEntities(store);
+  store.onRollback(() => {
+    entities = new LocalEntities(store);
+  });
+  const people = (): PeopleParts => ({ store, entities, outbox, desk, judge });
+  /** A transaction that leaves every entity it touched written. */
+  const writing = <T>(work: () => T): T =>
+    store.write(() => {
+      const result = work();
+      entities.flush();
+      return result;
+    });
+  const deciding = <T>(work: () => T): Outcome<T> => {
+    try {
+      return ok(writing(work));
+    } catch (cause) {
+      if (cause instanceof FaultError && cause.fault.code !== 'outranked') return { ok: false, fault: cause.fault };
+      throw cause;
+    }
+  };
+  const headOf = (log: string): number => logs.get(log)?.head ?? 0;
+
+  return {
+    store,
+    isNew,
+    get identity(): ReplicaIdentity {
+      return {
+        replicaId: outbox.replicaId,
+        ledger: parts.ledger,
+        account: parts.account,
+        workspace: parts.workspace,
+        generation: store.generation,
+        hostInstance: parts.hostInstance,
+      };
+    },
+    takeOver: (generation) => {
+      store.generation = generation;
+      store.openTables();
+      writing(() => {
+        for (const log of new Set(['main', ...(parts.logs ?? [])])) if (logs.get(log) === undefined) logs.follow(log);
+        prune(store);
+      });
+    },
+    write: (work) => writing(work),
+    onChange: (listener) => store.onChange(listener),
+
+    logs: () => logs.all(),
+    log: (name) => logs.get(name),
+    follow: (log) => writing(() => logs.follow(log)),
+    unfollow: (log) => writing(() => logs.unfollow(log)),
+    positions: (log) => logs.positions(log),
+    recordStanding: (standing) => writing(() => logs.recordStanding(entities, standing)),
+    block: (log, fault) => writing(() => logs.block(log, fault)),
+    adopt: (log) => writing(() => logs.adopt(log)),
+    renewReplicaId: () =>
+      syncedToMedium(database, () =>
+        writing(
+          () =>
+            void database
+              .prepare('UPDATE main.hf_coordinator SET replica_id = ? WHERE one = 1')
+              .run(randomHex(platform.random, 16)),
+        ),
+      ),
+
+    commit: (request) =>
+      deciding((): CommitReceipt => {
+        const { receipt, inverse } = commitInside({ store, entities }, request);
+        if (!receipt.repeated && inverse.length > 0) rememberUndo(people(), request, inverse);
+        return receipt;
+      }),
+    outcome: (actionId) => outcomeOf(store, actionId),
+
+    takePush: (request) => outbox.takePush(request),
+    markSending: (requestIds) => writing(() => outbox.markSending(requestIds)),
+    markUnknown: (requestIds, fault, retryAtMs) => writing(() => outbox.markUnknown(requestIds, fault, retryAtMs)),
+    recordResults: (log, results, nowMs) =>
+      writing(() => {
+        outbox.recordResults(entities, results, nowMs, headOf(log));
+        judge.judgeDue(entities, log, headOf(log));
+      }),
+    nextRetryAtMs: (log) => outbox.nextRetryAtMs(log),
+    resetRetries: () => writing(() => outbox.resetRetries()),
+    flowing: (log, upTo) => outbox.flowing(log, upTo),
+    counts: () => outbox.counts(),
+
+    ingest: (page, into) =>
+      writing(() => (into === 'bootstrap' ? bootstrap.ingest(page) : ingestInside({ ...people() }, page))),
+    beginBootstrap: (log, from, epoch, purpose) => {
+      writing(() => bootstrap.begin(log, from, epoch, purpose));
+    },
+    bootstrapPage: (log, page) => writing(() => bootstrap.page(log, page)),
+    bootstrapCursor: (log) => bootstrap.progress(log),
+    bootstrapSignature: (log) => bootstrap.signature(log),
+    finishBootstrap: (log) => writing(() => bootstrap.finish(log, entities)),
+    discardBootstrap: (log) => writing(() => bootstrap.discard(log)),
+
+    desk: () => desk.list((actionId) => heldCount(store, actionId)),
+    resolve: (request) => deciding(() => resolveInside(people(), request)),
+    discard: (ids) => deciding(() => discardInside(people(), ids)),
+    undo: (scope, options) => deciding(() => undoInside(people(), scope, options)),
+    redo: (scope) => deciding(() => redoInside(people(), scope)),
+    undoState: (scope) => undoState({ store }, scope),
+    history: ({ log, type, id }) => storedEvents(store, log, type, id),
+
+    pack: () => packOf(store),
+    unpack: (bytes) => {
+      const taken = deciding(() => {
+        const outcome = unpackInside({ store, entities, outbox }, bytes);
+        if (!outcome.ok) throw new FaultError(outcome.fault);
+        return outcome.value;
+      });
+      return taken;
+    },
+    journal,
+    setting: (name) => {
+      const row = database.prepare('SELECT value FROM main.hf_setting WHERE name = ?').get(`app/${name}`);
+      return row === undefined ? undefined : (JSON.parse(row['value'] as string) as Json);
+    },
+    setSetting: (name, value) =>
+      writing(
+        () =>
+          void database
+            .prepare('INSERT OR REPLACE INTO main.hf_setting (name, value) VALUES (?, ?)')
+            .run(`app/${name}`, JSON.stringify(value)),
+      ),
+    close: () => database.close(),
+  };
+}
+
+function outcomeOf(store: ReplicaStore, actionId: string): ActionOutcome | undefined {
+  const row = store.database
+    .prepare('SELECT seq, state, held_by, fault FROM main.hf_outbox WHERE action_id = ?')
+    .get(actionId);
+  if (row !== undefined) {
+    const fault =
+      row['fault'] === null
+        ? { code: 'needs-attention' as const }
+        : (JSON.parse(row['fault'] as string) as { code: 'needs-attention' });
+    if (row['state'] === 'refused') return { state: 'refused', fault };
+    if (row['state'] === 'parked' || row['state'] === 'lost' || row['held_by'] !== null)
+      return { state: 'needs-attention', fault };
+    return { state: 'pending', seq: row['seq'] as number };
+  }
+  const closed = store.database.prepare('SELECT outcome FROM main.hf_outcome WHERE action_id = ?').get(actionId);
+  return closed === undefined ? undefined : (JSON.parse(closed['outcome'] as string) as ActionOutcome);
+}
+
+const heldCount = (store: ReplicaStore, actionId: string): number =>
+  (store.database.prepare('SELECT count(*) AS n FROM main.hf_outbox WHERE held_by = ?').get(actionId)?.['n'] as
+    | number
+    | undefined) ?? 0;

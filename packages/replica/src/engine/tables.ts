@@ -1,0 +1,292 @@
+import {
+  type Database,
+  type FieldData,
+  fromColumn,
+  type Json,
+  type JsonObject,
+  type SqlRow,
+  type SqlValue,
+  type Statement,
+  toColumn,
+} from '@holdfast/core';
+import type { ChangeTracker } from './change-tracker.ts';
+import { type ColumnModel, type EntityModel, entityModel } from './schema-model.ts';
+
+/** What a replica holds of one entity, confirmed or local: fields as events set them, by wire name. */
+export interface HeldState {
+  /** Entity version; 0 for one that the log does not know yet. */
+  readonly version: number;
+  readonly fields: JsonObject;
+  readonly meta: HeldMeta;
+}
+
+export interface HeldMeta {
+  readonly createdBy: string;
+  readonly createdAt: string;
+  readonly updatedBy: string;
+  readonly updatedAt: string;
+  readonly arrival: number;
+}
+
+export type RowSync = 'synced' | 'pending' | 'attention';
+
+/** A row as it was read, to be written over: its place and its raw columns. */
+export interface HeldRow {
+  readonly state: HeldState;
+  readonly sync: RowSync;
+  readonly raw: SqlRow | null;
+}
+
+export interface EntityKey {
+  readonly log: string;
+  readonly type: string;
+  readonly id: string;
+}
+
+/** One entity type's rows, in a table of their own or, for types that the schema lacks, in `hf_entity` (SC6). */
+export interface EntityTable {
+  readonly model: EntityModel | null;
+  read(log: string, id: string): HeldRow | undefined;
+  /** Writes the row as it shall be; `undefined` removes it. `before` is what `read` gave in this transaction. */
+  write(key: EntityKey, before: HeldRow | undefined, after: HeldState | undefined, sync: RowSync): void;
+  /** Every row of a log, for checks and repairs. */
+  all(log: string): Iterable<{ readonly id: string; readonly row: HeldRow }>;
+  removeAll(log: string): void;
+}
+
+const META_SQL = '_version, _created_by, _created_at, _updated_by, _updated_at, _arrival, _sync, _shown, _rest';
+export const quoted = (name: string): string => `"${name}"`;
+
+/** DDL of an entity's table: typed columns, nothing that could refuse what is in the log (SC5). */
+export function tableSql(model: EntityModel): string {
+  const columns = model.columns.map(({ wire, sqlType }) => `, ${quoted(wire)} ${sqlType}`).join('');
+  return `CREATE TABLE main.${quoted(model.type)} (_row INTEGER PRIMARY KEY, _log TEXT, _id TEXT, _version INTEGER,
+    _created_by TEXT, _created_at TEXT, _updated_by TEXT, _updated_at TEXT, _arrival INTEGER, _sync TEXT, _shown TEXT,
+    _rest TEXT${columns}); CREATE UNIQUE INDEX main.${quoted(`hf_id_${model.type}`)} ON ${quoted(model.type)} (_id, _log);`;
+}
+
+/**
+ * The table of a declared entity. `columns` is the union of every schema that opened the file, so that no version of an
+ * app loses what another one wrote (SC1).
+ */
+export function declaredTable(database: Database, tracker: ChangeTracker, model: EntityModel): EntityTable {
+  const table = `main.${quoted(model.type)}`;
+  const columns = [...model.columns].sort((a, b) => (a.wire < b.wire ? -1 : 1));
+  const names = columns.map(({ wire }) => quoted(wire));
+  const selectSql = `SELECT _row, ${[META_SQL, ...names].join(', ')} FROM ${table} WHERE _id = ? AND _log = ?`;
+  const insertSql = `INSERT INTO ${table} (_log, _id, ${[META_SQL, ...names].join(', ')}) VALUES (${Array(
+    11 + names.length,
+  )
+    .fill('?')
+    .join(', ')})`;
+  const search = model.hasSearch ? searchIndex(database, model) : null;
+  // The statements that every commit runs are looked up once.
+  let selectOne: Statement | null = null;
+  let insertOne: Statement | null = null;
+
+  const read = (raw: SqlRow): HeldRow => ({ state: stateOf(raw, columns), sync: raw['_sync'] as RowSync, raw });
+
+  return {
+    model,
+    read: (log, id) => {
+      selectOne ??= database.prepare(selectSql);
+      const raw = selectOne.get(id, log);
+      return raw === undefined ? undefined : read(raw);
+    },
+    write: ({ log, id }, before, after, sync) => {
+      if (after === undefined) {
+        if (before === undefined) return;
+        const raw = before.raw as SqlRow;
+        search?.remove(raw);
+        database.prepare(`DELETE FROM ${table} WHERE _row = ?`).run(raw['_row'] as number);
+        tracker.rows(model.type);
+        return;
+      }
+      const row = rowOf(after, sync, columns);
+      if (before === undefined) {
+        insertOne ??= database.prepare(insertSql);
+        const { lastInsertRowid } = insertOne.run(log, id, ...row.values());
+        search?.add(lastInsertRowid, row);
+        tracker.rows(model.type);
+        return;
+      }
+      const raw = before.raw as SqlRow;
+      const changed = [...row].filter(([column, value]) => raw[column] !== value);
+      if (changed.length === 0) return;
+      if (search?.isTouched(changed) === true) search.remove(raw);
+      const assignments = changed.map(([column]) => `${quoted(column)} = ?`).join(', ');
+      database
+        .prepare(`UPDATE ${table} SET ${assignments} WHERE _row = ?`)
+        .run(...changed.map(([, value]) => value), raw['_row'] as number);
+      if (search?.isTouched(changed) === true) search.add(raw['_row'] as number, row);
+      tracker.columns(
+        model.type,
+        changed.map(([column]) => column),
+      );
+    },
+    *all(log) {
+      const rows = database
+        .prepare(`SELECT _row, _id, ${[META_SQL, ...names].join(', ')} FROM ${table} WHERE _log = ? ORDER BY _id`)
+        .all(log);
+      for (const raw of rows) yield { id: raw['_id'] as string, row: read(raw) };
+    },
+    removeAll: (log) => {
+      if (search !== null)
+        for (const raw of database.prepare(`SELECT * FROM ${table} WHERE _log = ?`).all(log)) search.remove(raw);
+      database.prepare(`DELETE FROM ${table} WHERE _log = ?`).run(log);
+      tracker.rows(model.type);
+    },
+  };
+}
+
+/** What the columns hold for a state: SC5's one rule, in one place. */
+export function rowOf(state: HeldState, sync: RowSync, columns: readonly ColumnModel[]): Map<string, SqlValue> {
+  const { fields, meta } = state;
+  const shown: string[] = [];
+  const rest: Record<string, Json> = {};
+  const held: [string, SqlValue][] = [];
+  let known = 0;
+  for (const { wire, data, fallback } of columns) {
+    const isSet = Object.hasOwn(fields, wire);
+    if (isSet) known += 1;
+    const value = isSet ? (fields[wire] as Json) : fallback;
+    const column = value === undefined ? null : toColumn(value, data);
+    if (isSet && column === undefined) rest[wire] = value as Json;
+    if (!isSet && value !== undefined) shown.push(wire);
+    held.push([wire, column === undefined ? (data.kind === 'oneOf' ? (data.otherwise ?? null) : null) : column]);
+  }
+  if (known < Object.keys(fields).length) {
+    const wires = new Set(columns.map(({ wire }) => wire));
+    for (const field in fields) if (!wires.has(field)) rest[field] = fields[field] as Json;
+  }
+  return new Map<string, SqlValue>([
+    ['_version', state.version],
+    ['_created_by', meta.createdBy],
+    ['_created_at', meta.createdAt],
+    ['_updated_by', meta.updatedBy],
+    ['_updated_at', meta.updatedAt],
+    ['_arrival', meta.arrival],
+    ['_sync', sync],
+    ['_shown', shown.length === 0 ? null : JSON.stringify(shown)],
+    ['_rest', Object.keys(rest).length === 0 ? null : JSON.stringify(rest)],
+    ...held,
+  ]);
+}
+
+function stateOf(raw: SqlRow, columns: readonly ColumnModel[]): HeldState {
+  const shown = raw['_shown'] === null ? NONE : new Set(JSON.parse(raw['_shown'] as string) as string[]);
+  const rest = raw['_rest'] === null ? null : (JSON.parse(raw['_rest'] as string) as JsonObject);
+  let fields: Record<string, Json> = {};
+  for (const { wire, data } of columns) {
+    const column = raw[wire];
+    if (column === null || column === undefined || shown.has(wire)) continue;
+    if (rest !== null && Object.hasOwn(rest, wire)) continue;
+    fields[wire] = fromColumn(column, data);
+  }
+  if (rest !== null) fields = sorted({ ...fields, ...rest });
+  return {
+    version: raw['_version'] as number,
+    fields,
+    meta: {
+      createdBy: raw['_created_by'] as string,
+      createdAt: raw['_created_at'] as string,
+      updatedBy: raw['_updated_by'] as string,
+      updatedAt: raw['_updated_at'] as string,
+      arrival: raw['_arrival'] as number,
+    },
+  };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+const sorted = (fields: JsonObject): Record<string, Json> =>
+  Object.fromEntries(
+    Object.keys(fields)
+      .sort()
+      .map((name) => [name, fields[name] as Json]),
+  );
+
+// ── full text (SC10) ────────────────────────────────────────────────────────────────────────────────────────────────
+
+interface SearchIndex {
+  isTouched(changed: readonly (readonly [string, SqlValue])[]): boolean;
+  add(row: number, values: ReadonlyMap<string, SqlValue>): void;
+  remove(raw: SqlRow): void;
+}
+
+export const searchTable = (type: string): string => `hf_search_${type}`;
+export const searchColumns = (model: EntityModel): readonly string[] =>
+  (model.data.search ?? []).flatMap((name) => model.byName.get(name)?.wire ?? []);
+
+export function searchSql(model: EntityModel): string {
+  const columns = searchColumns(model).map(quoted);
+  return `CREATE VIRTUAL TABLE main.${quoted(searchTable(model.type))} USING fts5(${columns.join(', ')}, content=${quoted(model.type)}, content_rowid='_row', tokenize='unicode61')`;
+}
+
+function searchIndex(database: Database, model: EntityModel): SearchIndex {
+  const columns = searchColumns(model);
+  const index = quoted(searchTable(model.type));
+  const list = columns.map(quoted).join(', ');
+  const marks = columns.map(() => '?').join(', ');
+  const addSql = `INSERT INTO main.${index} (rowid, ${list}) VALUES (?, ${marks})`;
+  const removeSql = `INSERT INTO main.${index} (${index}, rowid, ${list}) VALUES ('delete', ?, ${marks})`;
+  return {
+    isTouched: (changed) => changed.some(([column]) => columns.includes(column)),
+    add: (row, values) =>
+      void database.prepare(addSql).run(row, ...columns.map((column) => values.get(column) ?? null)),
+    remove: (raw) =>
+      void database.prepare(removeSql).run(raw['_row'] as number, ...columns.map((column) => raw[column] ?? null)),
+  };
+}
+
+// ── types that the schema lacks (SC6) ───────────────────────────────────────────────────────────────────────────────
+
+export function undeclaredTable(database: Database, tracker: ChangeTracker, type: string): EntityTable {
+  const read = (raw: SqlRow): HeldRow => ({
+    state: {
+      version: raw['version'] as number,
+      fields: JSON.parse(raw['fields'] as string) as JsonObject,
+      meta: JSON.parse(raw['meta'] as string) as HeldMeta,
+    },
+    sync: raw['sync'] as RowSync,
+    raw,
+  });
+  return {
+    model: null,
+    read: (log, id) => {
+      const raw = database
+        .prepare('SELECT version, fields, meta, sync FROM main.hf_entity WHERE log = ? AND type = ? AND id = ?')
+        .get(log, type, id);
+      return raw === undefined ? undefined : read(raw);
+    },
+    write: ({ log, id }, before, after, sync) => {
+      tracker.rows('hf_entity');
+      if (after === undefined) {
+        if (before !== undefined)
+          database.prepare('DELETE FROM main.hf_entity WHERE log = ? AND type = ? AND id = ?').run(log, type, id);
+        return;
+      }
+      database
+        .prepare(
+          'INSERT OR REPLACE INTO main.hf_entity (log, type, id, version, fields, meta, sync) VALUES (?, ?, ?, ?, ?, ?, ?)',
+        )
+        .run(log, type, id, after.version, JSON.stringify(after.fields), JSON.stringify(after.meta), sync);
+    },
+    *all(log) {
+      for (const raw of database
+        .prepare('SELECT id, version, fields, meta, sync FROM main.hf_entity WHERE log = ? AND type = ? ORDER BY id')
+        .all(log, type))
+        yield { id: raw['id'] as string, row: read(raw) };
+    },
+    removeAll: (log) => void database.prepare('DELETE FROM main.hf_entity WHERE log = ? AND type = ?').run(log, type),
+  };
+}
+
+/** The model that a table is kept by: the fields of this schema, and every other column that the file has. */
+export const unionModel = (model: EntityModel, others: Readonly<Record<string, FieldData>>): EntityModel => {
+  const hidden = Object.entries(others).filter(([wire]) => !model.byWire.has(wire));
+  if (hidden.length === 0) return model;
+  const columns = entityModel(model.type, {
+    fields: Object.fromEntries(hidden.map(([wire, data]) => [wire, { ...data, wire }])),
+  }).columns;
+  return { ...model, columns: [...model.columns, ...columns] };
+};

@@ -1,0 +1,222 @@
+import {
+  canonical,
+  type Database,
+  type EntityData,
+  type FieldData,
+  fingerprintOf,
+  type Json,
+  META_COLUMNS,
+  type Platform,
+  RUN_TIME_TYPE,
+  type SchemaData,
+} from '@holdfast/core';
+import type { ChangeTracker } from './change-tracker.ts';
+import { type EntityModel, entityModel, schemaModel } from './schema-model.ts';
+import {
+  declaredTable,
+  type EntityTable,
+  quoted,
+  rowOf,
+  searchSql,
+  searchTable,
+  tableSql,
+  undeclaredTable,
+  unionModel,
+} from './tables.ts';
+
+/**
+ * Makes the file's tables fit the schema that opens it (SC1): adds tables, columns and indexes by comparison, never takes
+ * anything away, in one transaction and in time proportional to state. Rows are looked at again only when the schema is
+ * not the one that opened the file last: then every value moves to where this schema keeps it.
+ */
+export interface OpenedTables {
+  /** Declared types by name: those of the schema, and those added at run time. */
+  readonly tables: ReadonlyMap<string, EntityTable>;
+  tableOf(type: string): EntityTable;
+  /** Declares a type that an event brought (SC4). False when its name is taken. */
+  declare(type: string, data: EntityData): boolean;
+}
+
+export function openTables(parts: {
+  readonly database: Database;
+  readonly platform: Platform;
+  readonly tracker: ChangeTracker;
+  readonly schema: SchemaData;
+  readonly now: string;
+}): OpenedTables {
+  const { database, tracker, schema } = parts;
+  const fingerprint = fingerprintOf(schema, parts.platform.digest);
+  const known = knownFields(database);
+  const last = database.prepare("SELECT value FROM main.hf_setting WHERE name = 'schema'").get()?.['value'];
+  const tables = new Map<string, EntityTable>();
+
+  const open = (model: EntityModel, isChanged: boolean) => {
+    const union = unionModel(model, known.get(model.type) ?? {});
+    if (isChanged) fitTable(database, union);
+    const table = declaredTable(database, tracker, union);
+    tables.set(model.type, table);
+    if (isChanged) {
+      adopt(database, table, union);
+      rehome(database, union);
+    }
+  };
+
+  const isChanged = last !== fingerprint;
+  for (const model of schemaModel(schema).entities.values()) open(model, isChanged);
+  for (const [type, data] of runTimeTypes(database))
+    if (!isTaken(tables, type)) open(entityModel(type, data), isChanged);
+  if (isChanged) {
+    database
+      .prepare('INSERT OR REPLACE INTO main.hf_schema (fingerprint, data, opened_at) VALUES (?, ?, ?)')
+      .run(fingerprint, canonical(schema as unknown as Json), parts.now);
+    database.prepare("INSERT OR REPLACE INTO main.hf_setting (name, value) VALUES ('schema', ?)").run(fingerprint);
+  }
+
+  const undeclared = new Map<string, EntityTable>();
+  return {
+    tables,
+    tableOf: (type) => {
+      const declared = tables.get(type);
+      if (declared !== undefined) return declared;
+      const table = undeclared.get(type) ?? undeclaredTable(database, tracker, type);
+      undeclared.set(type, table);
+      return table;
+    },
+    declare: (type, data) => {
+      if (tables.has(type) && schema.entities[type] === undefined) tables.delete(type);
+      else if (isTaken(tables, type)) return false;
+      database
+        .prepare('INSERT OR REPLACE INTO main.hf_setting (name, value) VALUES (?, ?)')
+        .run(RUN_TIME + type, JSON.stringify(data));
+      undeclared.delete(type);
+      open(entityModel(type, data), true);
+      return true;
+    },
+  };
+}
+
+const RUN_TIME = `${RUN_TIME_TYPE}/`;
+
+function runTimeTypes(database: Database): readonly (readonly [string, EntityData])[] {
+  return database
+    .prepare('SELECT name, value FROM main.hf_setting WHERE name >= ? AND name < ? ORDER BY name')
+    .all(RUN_TIME, `${RUN_TIME_TYPE}0`)
+    .map(
+      (row) =>
+        [(row['name'] as string).slice(RUN_TIME.length), JSON.parse(row['value'] as string) as EntityData] as const,
+    );
+}
+
+const isTaken = (tables: ReadonlyMap<string, unknown>, type: string): boolean =>
+  [...tables.keys()].some((known) => known.toLowerCase() === type.toLowerCase()) || META_COLUMNS.includes(type as 'id');
+
+/** By type and wire name, every field that some schema of this file named: a wire name keeps its kind for ever. */
+function knownFields(database: Database): Map<string, Record<string, FieldData>> {
+  const known = new Map<string, Record<string, FieldData>>();
+  for (const row of database.prepare('SELECT data FROM main.hf_schema ORDER BY opened_at').all()) {
+    const schema = JSON.parse(row['data'] as string) as SchemaData;
+    for (const model of schemaModel(schema).entities.values()) {
+      const fields = known.get(model.type) ?? {};
+      for (const { wire, data } of model.columns) fields[wire] = data;
+      known.set(model.type, fields);
+    }
+  }
+  return known;
+}
+
+function fitTable(database: Database, model: EntityModel): void {
+  const table = quoted(model.type);
+  const present = new Set(
+    database
+      .prepare(`PRAGMA main.table_info(${table})`)
+      .all()
+      .map((row) => row['name'] as string),
+  );
+  if (present.size === 0) database.exec(tableSql(model));
+  else
+    for (const { wire, sqlType } of model.columns)
+      if (!present.has(wire)) database.exec(`ALTER TABLE main.${table} ADD COLUMN ${quoted(wire)} ${sqlType}`);
+  for (const columns of model.data.index ?? []) {
+    const physical = columns.map((name) => physicalColumn(model, name));
+    const name = quoted(`hf_index_${model.type}_${physical.join('_')}`);
+    database.exec(`CREATE INDEX IF NOT EXISTS main.${name} ON ${table} (${physical.map(quoted).join(', ')})`);
+  }
+  if (!model.hasSearch) return;
+  const search = quoted(searchTable(model.type));
+  const before = database.prepare('SELECT sql FROM main.sqlite_master WHERE name = ?').get(searchTable(model.type))?.[
+    'sql'
+  ];
+  const wanted = searchSql(model);
+  if (before === wanted.replace('CREATE VIRTUAL TABLE main.', 'CREATE VIRTUAL TABLE ')) return;
+  if (before !== undefined) database.exec(`DROP TABLE main.${search}`);
+  database.exec(wanted);
+  database.exec(`INSERT INTO main.${search} (${search}) VALUES ('rebuild')`);
+}
+
+const META_PHYSICAL: Readonly<Record<string, string>> = {
+  id: '_id',
+  log: '_log',
+  createdBy: '_created_by',
+  createdAt: '_created_at',
+  updatedBy: '_updated_by',
+  updatedAt: '_updated_at',
+  arrival: '_arrival',
+  sync: '_sync',
+};
+
+/** Where a column of a view comes from. */
+export const physicalColumn = (model: EntityModel, name: string): string =>
+  META_PHYSICAL[name] ?? model.byName.get(name)?.wire ?? name;
+export const codeColumn = (model: EntityModel, physical: string): string | undefined =>
+  Object.entries(META_PHYSICAL).find(([, column]) => column === physical)?.[0] ?? model.byWire.get(physical)?.name;
+
+/** Entities of this type that were kept aside move into their table (SC6). */
+function adopt(database: Database, table: EntityTable, model: EntityModel): void {
+  const aside = undeclaredTable(
+    database,
+    { columns: () => undefined, rows: () => undefined } as unknown as ChangeTracker,
+    model.type,
+  );
+  for (const { log } of database
+    .prepare('SELECT DISTINCT log FROM main.hf_entity WHERE type = ?')
+    .all(model.type) as readonly { readonly log: string }[]) {
+    for (const { id, row } of aside.all(log))
+      table.write({ log, type: model.type, id }, table.read(log, id), row.state, row.sync);
+    aside.removeAll(log);
+  }
+}
+
+/**
+ * Moves each value to where this schema keeps it: out of `_rest` into a column that is new, a value of `oneOf` that this
+ * app does not know out of its column, a default into a column that no event set (SC5). Rows that are right cost a read.
+ */
+function rehome(database: Database, model: EntityModel): void {
+  const table = `main.${quoted(model.type)}`;
+  if (database.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() === undefined) return;
+  const isOddSql = model.columns.flatMap(({ wire, data, fallback }) => {
+    const checks: string[] = [];
+    if (fallback !== undefined) checks.push(`${quoted(wire)} IS NULL`);
+    if (data.kind === 'oneOf') checks.push(`${quoted(wire)} NOT IN (${(data.values ?? []).map(sqlText).join(', ')})`);
+    return checks;
+  });
+  const rows = database
+    .prepare(`SELECT * FROM ${table} WHERE ${['_rest IS NOT NULL', '_shown IS NOT NULL', ...isOddSql].join(' OR ')}`)
+    .all();
+  const raws = declaredTable(
+    database,
+    { columns: () => undefined, rows: () => undefined } as unknown as ChangeTracker,
+    model,
+  );
+  for (const raw of rows) {
+    const held = raws.read(raw['_log'] as string, raw['_id'] as string);
+    if (held === undefined) continue;
+    const wanted = rowOf(held.state, held.sync, model.columns);
+    const changed = [...wanted].filter(([column, value]) => raw[column] !== value);
+    if (changed.length === 0) continue;
+    database
+      .prepare(`UPDATE ${table} SET ${changed.map(([column]) => `${quoted(column)} = ?`).join(', ')} WHERE _row = ?`)
+      .run(...changed.map(([, value]) => value), raw['_row'] as number);
+  }
+}
+
+const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
