@@ -1,0 +1,59 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { lockFile } from './file-lock.ts';
+
+const folder = () => mkdtempSync(join(tmpdir(), 'holdfast-lock-'));
+const me = { pid: process.pid, since: '2026-11-30T00:00:00.000Z', what: 'a test' };
+const children: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+});
+
+async function otherProcess(file: string): Promise<ChildProcess> {
+  const source = `import { lockFile } from ${JSON.stringify(resolve(import.meta.dirname, 'file-lock.ts'))};
+    const got = lockFile(${JSON.stringify(file)}, { pid: process.pid, since: 'now' });
+    process.stdout.write(got.ok ? 'held' : 'refused');
+    setInterval(() => {}, 1000);`;
+  const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', source], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  children.push(child);
+  const [said] = (await once(child.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
+  expect(said.toString()).toBe('held');
+  return child;
+}
+
+test('[F169] a second host of the same process is refused, and told who holds the file', () => {
+  const file = join(folder(), 'replica.db');
+  const first = lockFile(file, me);
+  expect(first.ok).toBe(true);
+  expect(lockFile(file, me)).toEqual({ ok: false, holder: me });
+  if (first.ok) first.lock.release();
+  expect(existsSync(`${file}.holder`)).toBe(false);
+  expect(lockFile(file, me).ok).toBe(true);
+});
+
+test('[F169] another process is refused with the pid of the holder, until the holder is gone', async () => {
+  const file = join(folder(), 'replica.db');
+  const child = await otherProcess(file);
+  expect(lockFile(file, me)).toEqual({ ok: false, holder: { pid: child.pid, since: 'now' } });
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  // Nothing of the killed process is in the way, and nobody had to decide that it is dead.
+  expect(existsSync(`${file}.holder`)).toBe(true);
+  expect(lockFile(file, me).ok).toBe(true);
+});
+
+test('[F169] release is idempotent and does not take a later lock away', () => {
+  const file = join(folder(), 'replica.db');
+  const first = lockFile(file, me);
+  if (first.ok) first.lock.release();
+  const second = lockFile(file, me);
+  if (first.ok) first.lock.release();
+  expect(second.ok).toBe(true);
+  expect(lockFile(file, me).ok).toBe(false);
+});

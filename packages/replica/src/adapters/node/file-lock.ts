@@ -1,0 +1,62 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+
+/**
+ * One host per replica file, for the host's life.
+ *
+ * Owns `<file>.lock`, an empty SQLite file whose write lock it holds: a lock of the operating system, which ends with the
+ * process however it ends, so that nothing stale is ever left. `<file>.holder` says who it is, for people only. The lock
+ * is for liveness; what counts is decided by the generation in the file itself, which a forced take-over raises (OW2).
+ */
+export interface FileLock {
+  /** Idempotent. */
+  release(): void;
+}
+
+export interface LockHolder {
+  readonly pid: number;
+  readonly since: string;
+  readonly what?: string;
+}
+
+export type LockAttempt =
+  | { readonly ok: true; readonly lock: FileLock }
+  | { readonly ok: false; readonly holder: LockHolder | null };
+
+export function lockFile(file: string, holder: LockHolder): LockAttempt {
+  const lockPath = `${file}.lock`;
+  const holderPath = `${file}.holder`;
+  const connection = new DatabaseSync(lockPath);
+  try {
+    connection.exec('PRAGMA busy_timeout=0; BEGIN EXCLUSIVE');
+  } catch (cause) {
+    connection.close();
+    const { errcode } = cause as { errcode?: number };
+    if (errcode !== undefined && (errcode & 0xff) === 5) return { ok: false, holder: readHolder(holderPath) };
+    throw cause;
+  }
+  writeFileSync(holderPath, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
+  let isHeld = true;
+  return {
+    ok: true,
+    lock: {
+      release: () => {
+        if (!isHeld) return;
+        isHeld = false;
+        // First who, then the lock: whoever comes next writes his own name after this.
+        rmSync(holderPath, { force: true });
+        connection.close();
+      },
+    },
+  };
+}
+
+function readHolder(path: string): LockHolder | null {
+  try {
+    const read = JSON.parse(readFileSync(path, 'utf8')) as Partial<LockHolder>;
+    return typeof read.pid === 'number' ? { pid: read.pid, since: String(read.since), ...what(read) } : null;
+  } catch {
+    return null;
+  }
+}
+const what = (read: Partial<LockHolder>) => (typeof read.what === 'string' ? { what: read.what } : {});
