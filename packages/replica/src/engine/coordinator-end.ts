@@ -38,8 +38,8 @@ export type Abandonment =
   | { readonly because: 'abandoned' }
   /** The transport proves that no byte left. */
   | { readonly because: 'never-sent' }
-  /** No definite answer came, or it came too late for its owner (PM12). */
-  | { readonly because: 'no-answer'; readonly reason: 'abandoned' | 'expired' }
+  /** No definite answer came, or it came too late for its owner (PM12), or it is no longer at hand. */
+  | { readonly because: 'no-answer'; readonly reason: 'abandoned' | 'expired' | 'apply-not-committed' }
   /** A definite answer that could not be applied (PM5). It is recorded, and asked for again. */
   | {
       readonly because: 'apply-not-committed';
