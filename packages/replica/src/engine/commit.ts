@@ -275,7 +275,7 @@ function insertOutbox(
     .run(
       request.log,
       request.actionId,
-      uuidv7(facts.now, store.platform.random),
+      request.actionId,
       'queued',
       `[${texts.join(',')}]`,
       drafts.length,

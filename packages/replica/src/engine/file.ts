@@ -88,7 +88,7 @@ CREATE TABLE hf_entity (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE hf_outbox (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  seq INTEGER PRIMARY KEY,
   log TEXT NOT NULL,
   action_id TEXT NOT NULL,
   request_id TEXT NOT NULL,
@@ -111,7 +111,6 @@ CREATE TABLE hf_outbox (
   wish TEXT
 ) STRICT;
 CREATE UNIQUE INDEX hf_outbox_action ON hf_outbox (action_id);
-CREATE INDEX hf_outbox_request ON hf_outbox (request_id);
 CREATE INDEX hf_outbox_not_queued ON hf_outbox (log, state, seq) WHERE state <> 'queued';
 
 CREATE TABLE hf_request (request_id TEXT PRIMARY KEY, action_id TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -183,7 +182,7 @@ export function openFile(database: Database, platform: Platform, owner: FileOwne
   if (!isNew && application !== APPLICATION_ID) stop('replica-damaged', { reason: 'this is no replica file' });
   if (Number(format) > FILE_FORMAT) stop('replica-too-new', { format: Number(format), known: FILE_FORMAT });
   database.exec(
-    'PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA trusted_schema=OFF; PRAGMA foreign_keys=ON',
+    'PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA trusted_schema=OFF; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=4000',
   );
   const mode = pragma(database, 'journal_mode');
   if (mode !== 'wal' && mode !== 'memory') stop('replica-damaged', { reason: `journal mode is ${mode}` });

@@ -257,15 +257,16 @@ export class Judge {
   #rewrite(entities: LocalEntities, row: OutboxRow, drafts: readonly EventDraft[], rebases: number): void {
     const texts = drafts.map((draft) => canonical(draft as unknown as Json));
     const { database, platform } = this.#store;
+    const requestId = uuidv7(this.#store.nowMs(), platform.random);
     database
       .prepare('INSERT OR REPLACE INTO main.hf_request (request_id, action_id) VALUES (?, ?)')
-      .run(row.requestId, row.actionId);
+      .run(requestId, row.actionId);
     database
       .prepare(
         "UPDATE main.hf_outbox SET request_id = ?, drafts = ?, events = ?, bytes = ?, rebases = ?, state = 'queued', judge_at = NULL, retry_at = NULL, held_by = NULL, fault = NULL WHERE seq = ?",
       )
       .run(
-        uuidv7(this.#store.nowMs(), platform.random),
+        requestId,
         `[${texts.join(',')}]`,
         drafts.length,
         texts.reduce((bytes, text) => bytes + utf8Length(text), 0),

@@ -77,11 +77,16 @@ export class Outbox {
     ] as string;
   }
 
+  /** A batch's first request id is its action id; those made by a rebase are in `hf_request` (OB3). */
   byRequest(requestId: string): OutboxRow | undefined {
-    const row = this.#store.database
-      .prepare(`SELECT ${COLUMNS} FROM main.hf_outbox WHERE request_id = ?`)
+    const row = this.byAction(this.#actionOf(requestId));
+    return row?.requestId === requestId ? row : undefined;
+  }
+  #actionOf(requestId: string): string {
+    const known = this.#store.database
+      .prepare('SELECT action_id FROM main.hf_request WHERE request_id = ?')
       .get(requestId);
-    return row === undefined ? undefined : readRow(row);
+    return (known?.['action_id'] as string | undefined) ?? requestId;
   }
   byAction(actionId: string): OutboxRow | undefined {
     const row = this.#store.database.prepare(`SELECT ${COLUMNS} FROM main.hf_outbox WHERE action_id = ?`).get(actionId);
@@ -158,9 +163,9 @@ export class Outbox {
     for (const requestId of requestIds)
       this.#store.database
         .prepare(
-          "UPDATE main.hf_outbox SET state = 'sending', attempts = attempts + 1 WHERE request_id = ? AND state IN ('queued', 'waiting')",
+          "UPDATE main.hf_outbox SET state = 'sending', attempts = attempts + 1 WHERE action_id = ? AND request_id = ? AND state IN ('queued', 'waiting')",
         )
-        .run(requestId);
+        .run(this.#actionOf(requestId), requestId);
     this.#store.tracker.outbox = true;
   }
 
@@ -169,9 +174,9 @@ export class Outbox {
     for (const requestId of requestIds)
       this.#store.database
         .prepare(
-          "UPDATE main.hf_outbox SET state = ?, retry_at = ?, fault = ? WHERE request_id = ? AND state IN ('sending', 'queued', 'waiting') AND judge_at IS NULL",
+          "UPDATE main.hf_outbox SET state = ?, retry_at = ?, fault = ? WHERE action_id = ? AND request_id = ? AND state IN ('sending', 'queued', 'waiting') AND judge_at IS NULL",
         )
-        .run(state, retryAtMs, faultText(fault), requestId);
+        .run(state, retryAtMs, faultText(fault), this.#actionOf(requestId), requestId);
     this.#store.tracker.outbox = true;
   }
 
@@ -323,7 +328,8 @@ export class Outbox {
   #close(row: OutboxRow, outcome: ActionOutcome): void {
     const { database } = this.#store;
     database.prepare('DELETE FROM main.hf_outbox WHERE seq = ?').run(row.seq);
-    if (row.rebases > 0) database.prepare('DELETE FROM main.hf_request WHERE action_id = ?').run(row.actionId);
+    if (row.requestId !== row.actionId)
+      database.prepare('DELETE FROM main.hf_request WHERE action_id = ?').run(row.actionId);
     database
       .prepare('INSERT OR REPLACE INTO main.hf_outcome (action_id, identity, outcome, at) VALUES (?, ?, ?, ?)')
       .run(row.actionId, row.identity, JSON.stringify(outcome), this.#store.nowMs());

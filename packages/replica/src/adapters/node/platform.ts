@@ -14,10 +14,29 @@ export const nodeClock: Clock = {
   },
 };
 
-export const nodeRandom: Random = {
-  bytes: (length) => getRandomValues(new Uint8Array(length)),
-  unit: () => Math.random(),
-};
+const POOL_BYTES = 8 * 1024;
+
+/** Random bytes are drawn by the pool: one call of the system for hundreds of salts and ids. Each byte is given once. */
+function createNodeRandom(): Random {
+  const pool = new Uint8Array(POOL_BYTES);
+  let used = POOL_BYTES;
+  return {
+    bytes: (length) => {
+      if (length > POOL_BYTES) return getRandomValues(new Uint8Array(length));
+      if (used + length > POOL_BYTES) {
+        getRandomValues(pool);
+        used = 0;
+      }
+      const bytes = pool.slice(used, used + length);
+      pool.fill(0, used, used + length);
+      used += length;
+      return bytes;
+    },
+    unit: () => Math.random(),
+  };
+}
+
+export const nodeRandom: Random = createNodeRandom();
 
 const joined = (parts: readonly (string | Uint8Array)[]): string | Uint8Array => {
   const [only] = parts;
