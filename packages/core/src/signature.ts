@@ -1,4 +1,5 @@
 import { canonical } from './canonical.ts';
+import { ownValue } from './fields.ts';
 import { bytesToHex, hexToBytes } from './ids.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { Digest } from './ports.ts';
@@ -54,13 +55,13 @@ export class StateSignature {
     }
     for (const field in before.fields) {
       const old = before.fields[field] as Json;
-      const now = after.fields[field];
+      const now = ownValue(after.fields, field);
       if (old === now) continue;
       this.#sum(fieldText(before, field, old), -1);
       if (now !== undefined) this.#sum(fieldText(after, field, now), 1);
     }
     for (const field in after.fields)
-      if (before.fields[field] === undefined) this.#sum(fieldText(after, field, after.fields[field] as Json), 1);
+      if (!Object.hasOwn(before.fields, field)) this.#sum(fieldText(after, field, after.fields[field] as Json), 1);
   }
 
   toHex(): string {
