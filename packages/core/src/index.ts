@@ -8,7 +8,7 @@ export * from './digest.ts';
 export * from './entity-facts.ts';
 export * from './events.ts';
 export * from './faults.ts';
-export { presenceOf, shownDefault, shownValue, wireName } from './field-facts.ts';
+export { MIDDLE_RANK, presenceOf, shownDefault, shownValue, wireName } from './field-facts.ts';
 export * from './fields.ts';
 export * from './fingerprint.ts';
 export * from './fold.ts';

@@ -11,8 +11,6 @@ const TAIL_DIGITS = 3;
 /** The first digits count like a number at the ends of a list, so that appending and prepending never lengthen keys. */
 const HEAD_DIGITS = 5;
 const HEADS = BASE ** HEAD_DIGITS;
-/** What a row has that never got a rank: the middle. */
-export const MIDDLE_RANK = 'U';
 const isRank = (text: string): boolean => /^[0-9A-Za-z]+$/.test(text) && !text.endsWith('0');
 
 const digit = (text: string, at: number): number => (at < text.length ? DIGITS.indexOf(text[at] as string) : 0);

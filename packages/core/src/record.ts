@@ -1,366 +1,125 @@
-import { canonical } from './canonical.ts';
-import { fail, type Outcome, ok } from './faults.ts';
-import { isId } from './ids.ts';
-import { isPlainObject, type Json, type JsonObject } from './json.ts';
-import { sameValue } from './order.ts';
+import { type Fault, fail, type Outcome, ok } from './faults.ts';
+import { recordCreate, recordPut } from './record-create.ts';
+import { recordUpdate } from './record-update.ts';
 import type { RecordedChange, SeenValue } from './recorded-change.ts';
-import type { EntityData, FieldData, SchemaData } from './schema-data.ts';
+import { idAt, Recorder, type RecorderIds } from './recorder.ts';
+import type { EntityData, SchemaData } from './schema-data.ts';
 import type { CreateOf, Entity, Fields, Id, PatchOf, Row, Schema } from './schema-types.ts';
-import { asSet } from './sets.ts';
-import { type Issue, valueIssue } from './validate.ts';
 
-/** An id, or the row that the person was looking at: then what was on screen is compared inside the commit (CM2). */
-type Seen<R> = Id | R;
-type SeenRow<S extends Schema, E extends keyof S & string> = Partial<Row<S, E>> & { readonly id: Row<S, E>['id'] };
-type VerbTx<V, R> = {
-  [K in keyof V]: V[K] extends (...args: infer A) => any ? (at: Seen<R>, ...args: A) => void : never;
+export type { RecorderIds };
+
+/** What `update` takes in place of an id: the row that the person was looking at, or the part of it that was selected. */
+export type SeenRow<S extends Schema, E extends keyof S & string> = Partial<Row<S, E>> & { readonly id: Id<E> };
+type VerbTx<V, At> = {
+  [K in keyof V]: V[K] extends (...args: infer A) => any ? (at: At, ...args: A) => void : never;
 };
 
 export type EntityTx<S extends Schema, E extends keyof S & string> =
   S[E] extends Entity<infer F extends Fields, infer V>
     ? {
+        /** Makes an entity and says its id at once. With a natural key it is `put`. */
         create(fields: CreateOf<E, F>): Id<E>;
         /** Creates, or updates the entity that already has this natural key. */
         put(fields: CreateOf<E, F>): Id<E>;
+        /** With a row: refused if a field it writes reads otherwise now. With an id: whatever it is now. */
         update(at: Id<E> | SeenRow<S, E>, patch: PatchOf<F>): void;
         delete(at: Id<E> | SeenRow<S, E>): void;
         restore(id: Id<E>): void;
-      } & VerbTx<V, SeenRow<S, E>>
+      } & VerbTx<V, Id<E> | SeenRow<S, E>>
     : never;
 export type Tx<S extends Schema> = { readonly [E in keyof S & string]: EntityTx<S, E> };
 
-export interface Recording<T> {
+export interface Recorded {
   readonly changes: readonly RecordedChange[];
   readonly seen: readonly SeenValue[];
-  readonly result: T;
 }
 
-export interface RecorderIds {
-  newId(): string;
-  /** The id of an entity with a natural key, from its key's values in the order of the key. */
-  keyedId(entity: string, values: readonly Json[]): string;
+export interface Recording<S extends Schema> {
+  readonly tx: Tx<S>;
+  /** No change is taken after it. `invalid-change` carries every issue that was found (CM3). */
+  end(): Outcome<Recorded, 'invalid-change'>;
 }
-
-type Recorded = Outcome<never, 'invalid-change' | 'async-callback'>;
 
 /**
- * Runs the callback of a commit and records what it asks for, as plain data. Synchronous; sees nothing of the replica;
- * everything that the schema can refuse without it is refused here, with one issue per field (CM3, CM4).
+ * Records what a commit asks for, as plain data, seeing nothing of the replica. Whatever the schema can refuse without
+ * it is an issue here. `data` names the entities; verbs come from `schema`, so types added at run time have none.
+ */
+export function startRecording<S extends Schema>(schema: S, data: SchemaData, ids: RecorderIds): Recording<S> {
+  const recorder = new Recorder(ids);
+  let isOver = false;
+  const whileOpen =
+    <A extends readonly unknown[], R>(record: (...args: A) => R) =>
+    (...args: A): R => {
+      if (isOver) throw new TypeError('This commit is over: its callback has returned. Make the change inside it.');
+      return record(...args);
+    };
+  const tx: Record<string, unknown> = {};
+  for (const [type, entity] of Object.entries(data.entities)) {
+    const calls = Object.entries(entityCalls(recorder, type, entity, schema[type]));
+    tx[type] = Object.fromEntries(calls.map(([name, call]) => [name, whileOpen(call)]));
+  }
+  return {
+    tx: tx as Tx<S>,
+    end: () => {
+      isOver = true;
+      const { changes, seen, issues } = recorder;
+      return issues.length > 0 ? fail('invalid-change', { issues }) : ok({ changes, seen });
+    },
+  };
+}
+
+/**
+ * Runs the callback of a commit and gives what it recorded, with what it returned (CM4).
  *
- * Faults: `invalid-change` with `issues`, `async-callback`. What the callback throws is thrown.
+ * Faults: `invalid-change` with one issue per field; `async-callback`. What the callback throws is thrown.
  */
 export function recordCommit<S extends Schema, T>(
   schema: S,
   data: SchemaData,
   ids: RecorderIds,
   build: (tx: Tx<S>) => T,
-): Outcome<Recording<T>, 'invalid-change' | 'async-callback'> {
-  const recorder = new Recorder(ids);
-  const tx: Record<string, unknown> = {};
-  for (const [type, entity] of Object.entries(data.entities)) tx[type] = entityTx(recorder, type, entity, schema[type]);
-  const result = build(tx as Tx<S>);
-  recorder.isOver = true;
-  if (isPromise(result)) return fail('async-callback') as Recorded;
-  if (recorder.issues.length > 0) return fail('invalid-change', { issues: recorder.issues }) as Recorded;
-  return ok({ changes: recorder.changes, seen: recorder.seen, result });
+): Outcome<Recorded & { readonly result: T }, 'invalid-change' | 'async-callback'> {
+  const recording = startRecording(schema, data, ids);
+  let result: T;
+  try {
+    result = build(recording.tx);
+  } finally {
+    recording.end();
+  }
+  if (isPromise(result)) {
+    // It goes on and may reject, for one because the commit is over. It was refused; nobody else waits for it.
+    result.then(undefined, () => undefined);
+    return fail('async-callback');
+  }
+  const recorded = recording.end();
+  return recorded.ok ? ok({ ...recorded.value, result }) : (recorded as { ok: false; fault: Fault<'invalid-change'> });
 }
 
-const isPromise = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+const isPromise = (value: unknown): value is PromiseLike<unknown> =>
+  (typeof value === 'object' || typeof value === 'function') &&
+  value !== null &&
+  typeof (value as { then?: unknown }).then === 'function';
 
-class Recorder {
-  readonly changes: RecordedChange[] = [];
-  readonly seen: SeenValue[] = [];
-  readonly issues: Issue[] = [];
-  readonly ids: RecorderIds;
-  isOver = false;
+type Calls = Record<string, (...args: any[]) => unknown>;
 
-  constructor(ids: RecorderIds) {
-    this.ids = ids;
-  }
-
-  add(change: RecordedChange): void {
-    if (this.isOver) throw new TypeError('This commit is over: its callback has returned. Make the change inside it.');
-    this.changes.push(change);
-  }
-}
-
-function entityTx(recorder: Recorder, entity: string, data: EntityData, declared: Schema[string] | undefined) {
-  const tx: Record<string, unknown> = {
-    create: (fields: unknown) => recordCreate(recorder, entity, data, fields, 'create'),
-    put: (fields: unknown) => recordCreate(recorder, entity, data, fields, 'put'),
-    update: (at: unknown, patch: unknown) => recordUpdate(recorder, entity, data, at, patch),
-    delete: (at: unknown) => recorder.add({ do: 'delete', entity, id: idOf(at, entity) }),
-    restore: (at: unknown) => recorder.add({ do: 'restore', entity, id: idOf(at, entity) }),
+function entityCalls(recorder: Recorder, type: string, data: EntityData, declared: Schema[string] | undefined): Calls {
+  const update = (at: unknown, patch: unknown, verb?: string): void => {
+    const id = idAt(recorder, type, at);
+    if (id !== null) recordUpdate(recorder, type, data, { id, at, patch, verb });
   };
-  for (const [verb, patchOf] of Object.entries(declared?.verbs ?? {}))
-    tx[verb] = (at: unknown, ...args: unknown[]) =>
-      recordUpdate(recorder, entity, data, at, (patchOf as (...a: unknown[]) => unknown)(...args), verb);
-  return tx;
-}
-
-function idOf(at: unknown, entity: string): string {
-  const id = typeof at === 'object' && at !== null ? (at as { id?: unknown }).id : at;
-  if (isId(id)) return id;
-  throw new TypeError(
-    `${entity}: an id, or a row with its id, is expected. A row needs "id" among its selected columns.`,
-  );
-}
-
-// ── create and put ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-function recordCreate(
-  recorder: Recorder,
-  entity: string,
-  data: EntityData,
-  given: unknown,
-  how: 'create' | 'put',
-): string {
-  const input = inputOf(recorder, entity, data, given);
-  const fields: Record<string, Json> = {};
-  const place: Record<string, JsonObject> = {};
-  for (const [name, field] of Object.entries(data.fields)) {
-    const value = input[name];
-    if (value === undefined || value === null) {
-      if (field.default !== undefined) fields[name] = field.default;
-      else if (field.kind === 'rank') place[name] = { at: 'end' };
-      else if (isRequired(field))
-        recorder.issues.push({ path: [entity, name], code: 'missing', message: 'this field is required' });
-      continue;
-    }
-    createField(recorder, [entity, name], field, value, { fields, place, name });
-  }
-  const keyed = data.key !== undefined;
-  const id = entityId(recorder, entity, data, input, fields);
-  const places = Object.keys(place).length === 0 ? {} : { place };
-  // Two makers of one keyed entity make one: its create is written as put.
-  recorder.add({ do: keyed || how === 'put' ? 'put' : 'create', entity, id, fields, ...places });
-  return id;
-}
-
-const isRequired = (field: FieldData): boolean =>
-  field.optional !== true && !['counter', 'setOf', 'rank', 'serial'].includes(field.kind);
-
-function createField(
-  recorder: Recorder,
-  path: readonly string[],
-  field: FieldData,
-  value: unknown,
-  into: { readonly fields: Record<string, Json>; readonly place: Record<string, JsonObject>; readonly name: string },
-): void {
-  const refuse = (code: Issue['code'], message: string) => recorder.issues.push({ path, code, message });
-  switch (field.kind) {
-    case 'serial':
-      refuse('not-settable', 'the ledger numbers this');
-      return;
-    case 'rank':
-      if (isPlace(value)) into.place[into.name] = placeOf(value);
-      else refuse('wrong-type', '{ at } or { after, before } is expected');
-      return;
-    case 'counter':
-      if (isPlainObject(value) && Number.isSafeInteger(value['by'])) into.fields[into.name] = value['by'] as number;
-      else refuse('wrong-type', '{ by } with a whole number is expected');
-      return;
-    case 'setOf': {
-      const elements = isPlainObject(value) ? (value['add'] ?? []) : value;
-      const found = valueIssue(plain(elements), field, path);
-      if (found === null) into.fields[into.name] = asSet((plain(elements) as readonly Json[]) ?? []);
-      else recorder.issues.push(found);
-      return;
-    }
-    default: {
-      const found = valueIssue(plain(value), field, path);
-      if (found === null) into.fields[into.name] = plain(value) as Json;
-      else recorder.issues.push(found);
-    }
-  }
-}
-
-function entityId(
-  recorder: Recorder,
-  entity: string,
-  data: EntityData,
-  input: Record<string, unknown>,
-  fields: JsonObject,
-): string {
-  if (data.key !== undefined) {
-    const values = data.key.map((name) => fields[name] ?? null);
-    return recorder.ids.keyedId(entity, values);
-  }
-  const { id } = input;
-  if (id === undefined) return recorder.ids.newId();
-  if (!isId(id))
-    recorder.issues.push({
-      path: [entity, 'id'],
-      code: 'wrong-type',
-      message: 'an id is 1 to 128 visible ASCII characters',
-    });
-  return id as string;
-}
-
-function inputOf(recorder: Recorder, entity: string, data: EntityData, given: unknown): Record<string, unknown> {
-  if (!isPlainObject(given)) {
-    recorder.issues.push({ path: [entity], code: 'wrong-type', message: 'an object of fields is expected' });
-    return {};
-  }
-  for (const name of Object.keys(given))
-    if (!Object.hasOwn(data.fields, name) && name !== 'id')
-      recorder.issues.push({ path: [entity, name], code: 'unknown-field', message: `${entity} has no such field` });
-  return given;
-}
-
-// ── update ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-interface Update {
-  readonly set: Record<string, Json>;
-  readonly unset: string[];
-  readonly inc: Record<string, number>;
-  readonly add: Record<string, readonly Json[]>;
-  readonly remove: Record<string, readonly Json[]>;
-  readonly place: Record<string, JsonObject>;
-}
-
-function recordUpdate(
-  recorder: Recorder,
-  entity: string,
-  data: EntityData,
-  at: unknown,
-  given: unknown,
-  verb?: string,
-): void {
-  const id = idOf(at, entity);
-  const row = typeof at === 'object' && at !== null ? (at as Record<string, unknown>) : null;
-  const patch = inputOf(recorder, entity, data, given);
-  const update: Update = { set: {}, unset: [], inc: {}, add: {}, remove: {}, place: {} };
-  for (const [name, value] of Object.entries(patch)) {
-    const field = Object.hasOwn(data.fields, name) ? data.fields[name] : undefined;
-    if (field === undefined || value === undefined) continue;
-    const seen = row !== null && Object.hasOwn(row, name) ? plain(row[name]) : undefined;
-    updateField(recorder, [entity, name], field, value, seen, update, name);
-    if (seen !== undefined && isWritten(update, name))
-      recorder.seen.push({ entity, id, field: name, value: seen as Json });
-  }
-  const change = compact(update);
-  // Nothing that differs from what was read: there is nothing to say, unless the verb itself is the news.
-  if (Object.keys(change).length === 0 && verb === undefined) return;
-  recorder.add({ do: 'update', entity, id, ...change, ...(verb === undefined ? {} : { verb }) });
-}
-
-const isWritten = (update: Update, name: string): boolean =>
-  Object.hasOwn(update.set, name) || update.unset.includes(name);
-
-function compact(update: Update): Partial<Extract<RecordedChange, { do: 'update' }>> {
-  const kept = Object.entries(update).filter(([, part]) =>
-    Array.isArray(part) ? part.length > 0 : Object.keys(part as object).length > 0,
-  );
-  return Object.fromEntries(kept) as Partial<Extract<RecordedChange, { do: 'update' }>>;
-}
-
-function updateField(
-  recorder: Recorder,
-  path: readonly string[],
-  field: FieldData,
-  value: unknown,
-  seen: unknown,
-  update: Update,
-  name: string,
-): void {
-  const refuse = (code: Issue['code'], message: string) => void recorder.issues.push({ path, code, message });
-  if (value === null) {
-    if (field.optional !== true) return refuse('not-optional', 'this field cannot be unset');
-    if (seen !== null) update.unset.push(name);
-    return;
-  }
-  switch (field.kind) {
-    case 'serial':
-      return refuse('not-settable', 'the ledger numbers this');
-    case 'rank':
-      if (!isPlace(value)) return refuse('wrong-type', '{ at } or { after, before } is expected');
-      update.place[name] = placeOf(value);
-      return;
-    case 'counter': {
-      const by = isPlainObject(value) ? value['by'] : undefined;
-      if (!Number.isSafeInteger(by)) return refuse('not-settable', 'a counter takes { by } with a whole number');
-      if (by !== 0) update.inc[name] = by as number;
-      return;
-    }
-    case 'setOf':
-      return updateSet(recorder, path, field, value, seen, update, name);
-    default: {
-      const json = plain(value);
-      const found = valueIssue(json, field, path);
-      if (found !== null) recorder.issues.push(found);
-      else if (seen === undefined || seen === null || !sameValue(seen as Json, json as Json))
-        update.set[name] = json as Json;
-    }
-  }
-}
-
-/** A whole list over a row that was seen is what was added and removed; without one it replaces the set on purpose. */
-function updateSet(
-  recorder: Recorder,
-  path: readonly string[],
-  field: FieldData,
-  value: unknown,
-  seen: unknown,
-  update: Update,
-  name: string,
-): void {
-  const asked = isPlainObject(value) ? value : null;
-  const lists = asked === null ? [value] : [asked['add'] ?? [], asked['remove'] ?? []];
-  for (const list of lists) {
-    const found = valueIssue(plain(list), field, path);
-    if (found !== null) return void recorder.issues.push(found);
-  }
-  const [first, second] = lists.map((list) => asSet(plain(list) as readonly Json[]));
-  if (asked === null && !Array.isArray(seen)) {
-    update.set[name] = first as readonly Json[];
-    return;
-  }
-  const before = new Set(Array.isArray(seen) ? (seen as readonly Json[]).map(canonical) : []);
-  const after = new Set((first as readonly Json[]).map(canonical));
-  const add =
-    asked === null
-      ? (first as readonly Json[]).filter((one) => !before.has(canonical(one)))
-      : (first as readonly Json[]);
-  const remove =
-    asked === null
-      ? (seen as readonly Json[]).filter((one) => !after.has(canonical(one)))
-      : (second as readonly Json[]);
-  if (add.length > 0) update.add[name] = add;
-  if (remove.length > 0) update.remove[name] = remove;
-}
-
-// ── values ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** A `Date` says an instant. Everything else is taken as it is, and checked. */
-const plain = (value: unknown): Json | undefined => {
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? undefined : value.toISOString();
-  if (Object.is(value, -0)) return 0;
-  return value as Json | undefined;
-};
-
-const isPlace = (
-  value: unknown,
-): value is { at?: 'start' | 'end'; after?: { rank: string } | null; before?: { rank: string } | null } => {
-  if (!isPlainObject(value)) return false;
-  if (value['at'] !== undefined) return value['at'] === 'start' || value['at'] === 'end';
-  return (
-    'after' in value &&
-    'before' in value &&
-    [value['after'], value['before']].every((one) => one === null || isRankedRow(one))
-  );
-};
-const isRankedRow = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && ('rank' in value || 'id' in value);
-
-/** Only what the host needs crosses the link: the neighbours' ids, and the ranks that were on screen. */
-function placeOf(place: { at?: string; after?: unknown; before?: unknown }): JsonObject {
-  if (place.at !== undefined) return { at: place.at };
-  const side = (row: unknown): Json => {
-    if (row === null) return null;
-    const { id, rank } = row as { id?: unknown; rank?: unknown };
-    return { ...(typeof id === 'string' ? { id } : {}), ...(typeof rank === 'string' ? { rank } : {}) };
+  const whole = (how: 'delete' | 'restore', at: unknown): void => {
+    const id = idAt(recorder, type, at);
+    if (id !== null) recorder.changes.push({ do: how, entity: type, id });
   };
-  return { after: side(place.after), before: side(place.before) };
+  const calls: Calls = {
+    create: (fields: unknown) => recordCreate(recorder, type, data, fields),
+    put: (fields: unknown) => recordPut(recorder, type, data, fields),
+    update: (at: unknown, patch: unknown) => update(at, patch),
+    delete: (at: unknown) => whole('delete', at),
+    restore: (at: unknown) => whole('restore', at),
+  };
+  const verbs = (declared?.verbs ?? {}) as Readonly<Record<string, (...args: unknown[]) => unknown>>;
+  for (const [verb, patchOf] of Object.entries(verbs))
+    calls[verb] = (at: unknown, ...args: unknown[]) => update(at, patchOf(...args), verb);
+  return calls;
 }
