@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { EventDraft } from './events.ts';
 import { draftOf, ModelLedger, operationOf, rebaseOn } from './model-ledger.fixture.ts';
+import type { PendingOperation } from './rebase.ts';
 
 /**
  * The law of `base` and `prior` (LG4, ST2), over every history of a small world: one entity with two registers, a replica
@@ -30,21 +31,25 @@ interface Replica {
 
 interface World {
   readonly ledger: ModelLedger;
+  /** Who merges the replicas' work: the ledger, or each author after a refusal (MG1). */
+  readonly merge: 'fields' | 'author';
   readonly replicas: readonly Replica[];
 }
 
 const replicaOf = (name: string): Replica => ({ name, head: 1, pending: [], parked: [], held: [] });
 
-const begin = (...names: string[]): World => {
+const begin = (merge: World['merge'], ...names: string[]): World => {
   const ledger = new ModelLedger();
   ledger.push(operationOf(draftOf('base', { op: 'create', fields: { x: 'base', y: 'base' } }, 0)));
-  return { ledger, replicas: names.map(replicaOf) };
+  return { ledger, merge, replicas: names.map(replicaOf) };
 };
 
 const withReplica = (world: World, at: number, replica: Replica): World => ({
-  ledger: world.ledger,
+  ...world,
   replicas: world.replicas.map((old, place) => (place === at ? replica : old)),
 });
+
+const asSent = ({ merge }: World, { draft }: Work): PendingOperation => ({ ...operationOf(draft), merge });
 
 // ── what can happen ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -80,14 +85,14 @@ function send(world: World, at: number): { readonly world: World; readonly refus
     // A repeat is answered from memory (LG2).
     if (ledger.events.some(({ id }) => id === work.draft.id)) continue;
     const before = ledger.events.length;
-    const answer = ledger.push(operationOf(work.draft));
+    const answer = ledger.push(asSent(world, work));
     if (answer.code === 'accepted') checkAcceptance(ledger, work, before);
     else refused.set(work.draft.id, answer.code);
   }
   return { world: { ...world, ledger }, refused };
 }
 
-/** Sends, hears the answers, ingests, and judges what was refused, until nothing moves. */
+/** Sends, hears the answers, ingests, and judges what was refused. What holds goes out with the next push. */
 function push(world: World, at: number): World {
   const sent = send(world, at);
   const after = ingest(sent.world, at);
@@ -97,7 +102,7 @@ function push(world: World, at: number): World {
   const open = replica.pending.slice(first);
   const judged = rebaseOn(
     after.ledger,
-    open.map(({ draft }) => operationOf(draft)),
+    open.map((work) => asSent(world, work)),
   );
   const next = { pending: replica.pending.slice(0, first), parked: [...replica.parked], held: [...replica.held] };
   judged.forEach((result, place) => {
@@ -108,7 +113,7 @@ function push(world: World, at: number): World {
     else if (result.outcome === 'held') next.held.push(work);
     else throw new Error(`nothing of a write can be left: ${result.outcome}`);
   });
-  return push(withReplica(after, at, { ...replica, ...next }), at);
+  return withReplica(after, at, { ...replica, ...next });
 }
 
 // ── the law ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,7 +141,7 @@ function checkParked(ledger: ModelLedger, work: Work): Work {
 /** At rest everything is in the log, parked, or held by something parked; and everybody can be brought to rest. */
 function checkAtRest(world: World): World {
   let last = world;
-  for (const at of world.replicas.keys()) last = push(last, at);
+  for (const at of world.replicas.keys()) last = push(push(last, at), at);
   for (const { pending, parked, held } of last.replicas) {
     if (pending.length > 0) throw new Error(`${pending.map(({ draft }) => draft.id)} never settle`);
     const aside = new Set([...parked, ...held].map(({ draft }) => draft.id));
@@ -206,19 +211,32 @@ const explored = (): Explored => ({ worlds: 0, parked: 0, held: 0 });
 test('[LG4 ST2] one replica among others: nothing is replaced unseen, nothing clashes with itself, nothing overtakes', () => {
   const counts = explored();
   for (let foreign = 0; foreign <= 3; foreign += 1)
-    for (let own = 1; own <= 3; own += 1) explore(begin('m'), { foreign, own: [own] }, counts);
+    for (let own = 1; own <= 3; own += 1) explore(begin('fields', 'm'), { foreign, own: [own] }, counts);
   expect(counts.worlds).toBeGreaterThan(50_000);
   expect(counts.parked).toBeGreaterThan(10_000);
   expect(counts.held).toBeGreaterThan(1_000);
 });
 
+test('[LG4 ST2 OB3] the same where the author merges, and each refusal is followed by a rebase', () => {
+  const counts = explored();
+  for (const [foreign, own] of [
+    [3, 1],
+    [3, 2],
+    [2, 3],
+  ] as const)
+    explore(begin('author', 'm'), { foreign, own: [own] }, counts);
+  expect(counts.worlds).toBeGreaterThan(20_000);
+  expect(counts.parked).toBeLessThan(counts.worlds - 10_000);
+});
+
 test('[LG4 ST2] two replicas that both lag behind keep the same law', () => {
   const counts = explored();
-  for (const own of [
-    [2, 2],
-    [3, 1],
-  ])
-    explore(begin('m', 'o'), { foreign: 0, own }, counts);
-  expect(counts.worlds).toBeGreaterThan(10_000);
-  expect(counts.parked).toBeGreaterThan(1_000);
+  for (const merge of ['fields', 'author'] as const)
+    for (const own of [
+      [2, 2],
+      [3, 1],
+    ])
+      explore(begin(merge, 'm', 'o'), { foreign: 0, own }, counts);
+  expect(counts.worlds).toBeGreaterThan(20_000);
+  expect(counts.parked).toBeGreaterThan(2_000);
 });

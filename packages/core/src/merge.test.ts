@@ -165,9 +165,10 @@ test('[MG1] mine is checked against every event of theirs, and all that clash ar
     update({ set: { a: 2 } }),
     update({ set: { a: 1 } }),
     update({ remove: { s: ['x', 'y'] } }),
+    update({ set: { b: 2 } }),
   ];
-  expect(judgeEvent(mine, theirs)).toEqual(clash(['a', 'b', 's'], 0, 3, 5));
-  expect(judgeEvent(mine, [...theirs, { op: 'delete' }])).toEqual(clash('entity', 6));
+  expect(judgeEvent(mine, theirs)).toEqual(clash(['a', 'b', 's'], 0, 3, 5, 6));
+  expect(judgeEvent(mine, [...theirs, { op: 'delete' }])).toEqual(clash('entity', 7));
 });
 
 test('[MG1] erased bytes clash, since nobody can say what they did', () => {

@@ -16,8 +16,6 @@ export interface Line {
   fields: EntityFields;
   /** Own pending work has brought the deleted entity back: their deletion is answered. */
   isRevived: boolean;
-  /** An own delete was dropped: what its author built on it has lost its ground. */
-  hasDroppedDelete: boolean;
 }
 
 /** Theirs, read once for all events that share a base and a chain. */
@@ -54,7 +52,7 @@ export interface Question {
   readonly seenBefore: ((eventId: string, field: string) => Json | undefined) | undefined;
 }
 
-/** Decides about one event on its line. Changes nothing but `line.hasDroppedDelete`. */
+/** Decides about one event on its line. */
 export function decide(question: Question): Decision {
   const { event, line, theirs, resolution } = question;
   const change = asWritten(event.change, theirs.index, line.facts);
@@ -67,7 +65,6 @@ export function decide(question: Question): Decision {
   // Both sides deleted it: nothing of it is left to disagree about.
   if (change.op === 'delete' && line.facts.fields === undefined)
     return line.fields === undefined ? asSame(question) : { do: 'write', change };
-  if (change.op === 'restore' && line.hasDroppedDelete) return parkWhole(question);
 
   const open = withoutAnswers(theirs, line, resolution);
   const judgement = judgeAgainst(change, open.index);
@@ -155,13 +152,12 @@ function keptFields(last: JsonObject | undefined, change: Change): EntityFields 
 
 /** MG5: my delete, and they edited the entity, which lives. */
 function deleteAgainstEdits(question: Question, change: Change, theirs: JudgedTheirs): Decision | undefined {
-  const { event, line } = question;
+  const { event } = question;
   const isEdit = (their: ConfirmedEvent) => their.change?.op === 'update' || their.change?.op === 'put';
   if (change.op !== 'delete' || !theirs.events.every(isEdit)) return undefined;
   if (question.editedWhileDeleted === 'ask') return undefined;
   if (question.editedWhileDeleted === 'delete')
     return { do: 'write', change, mark: { under: 'delete', seen: seenBy(event) } };
-  line.hasDroppedDelete = true;
   return { do: 'drop', notice: noticeAgainst('not-deleted', event, theirs.events.at(-1)) };
 }
 

@@ -189,14 +189,12 @@ describe('invariants', () => {
     expect(outcomes(rebaseOn(new ModelLedger(), [created], { brokenRules }))).toEqual(['parked']);
   });
 
-  test('[MG4] what follows a parked operation is judged as if that had never been', () => {
+  test('[MG4] what comes after a parked operation is judged as if that had never been', () => {
     const ledger = ledgerWith(set({ y: 9 }));
-    const free = operationOf(draftOf('free', set({ z: 9 }), 1));
-    const strict = (_: string, fields: JsonObject) => (fields['x'] === 9 ? ['x'] : []);
-    expect(outcomes(rebaseOn(ledger, [...chain(set({ x: 9 })), free], { brokenRules: strict }))).toEqual([
-      'parked',
-      'rebased',
-    ]);
+    const free = operationOf(draftOf('free', { op: 'update', inc: { x: 1 } }, 1));
+    const strict = (_: string, fields: JsonObject) => (fields['x'] === 'text' ? ['x'] : []);
+    const results = rebaseOn(ledger, [...chain(set({ x: 'text' })), free], { brokenRules: strict });
+    expect(outcomes(results)).toEqual(['parked', 'rebased']);
   });
 });
 
@@ -348,16 +346,20 @@ describe('what theirs did already', () => {
 
   test('[MG1] an equal create counts as one: what follows it is put on theirs', () => {
     const create: Change = { op: 'create', fields: { x: 1 } };
-    const mine = [operationOf(draftOf('m0', create, 0)), operationOf(draftOf('m1', set({ x: 2 }), 0, 'm0'))];
+    const mine = [
+      operationOf(draftOf('m0', create, 0)),
+      operationOf(draftOf('m1', set({ x: 2 }), 0, 'm0')),
+      operationOf(draftOf('m2', set({ x: 3 }), 0, 'm1')),
+    ];
     for (const merge of ['fields', 'author'] as const) {
       const ledger = new ModelLedger();
       ledger.push(operationOf(draftOf('t0', create, 0)));
       ledger.push(operationOf(draftOf('t1', set({ y: 2 }), 1)));
       const operations = mine.map((operation) => ({ ...operation, merge }));
       const results = rebaseOn(ledger, operations);
-      expect(outcomes(results)).toEqual([merge === 'fields' ? 'unchanged' : 'nothing-left', 'rebased']);
+      expect(outcomes(results)).toEqual([merge === 'fields' ? 'unchanged' : 'nothing-left', 'rebased', 'rebased']);
       expect(send(ledger, operations, results).at(-1)).toBe('accepted');
-      expect(ledger.state?.fields).toEqual({ x: 2, y: 2 });
+      expect(ledger.state?.fields).toEqual({ x: 3, y: 2 });
     }
   });
 
@@ -436,6 +438,11 @@ describe('dependents of a resolved operation', () => {
     expect(results).toMatchObject([
       { outcome: 'parked', kind: 'clash', facts: [{ field: null }, { field: 'y', mine: 1 }] },
     ]);
+  });
+
+  test('[ST3] a value that was discarded takes its ground from what replaced it, without anything of theirs', () => {
+    expect(outcomes(resolve([set({ x: 6 })], 'theirs', { theirs: [] }).results)).toEqual(['parked']);
+    expect(outcomes(resolve([set({ y: 6 })], 'theirs', { theirs: [] }).results)).toEqual(['rebased']);
   });
 
   test('[ST3] theirs that nobody resolved still counts', () => {

@@ -120,7 +120,6 @@ class Run {
     const rules = facts.length > 0 ? [] : this.#newlyBroken(before);
     if (facts.length > 0 || rules.length > 0) {
       for (const [key, line] of before) this.#lines.set(key, line);
-      for (const event of operation.events) this.#dropped.delete(event.id);
       const kind = facts.length > 0 ? 'clash' : 'rule';
       return this.#setAside(operation, actionId, { outcome: 'parked', actionId, kind, facts, rules });
     }
@@ -251,7 +250,7 @@ class Run {
     const facts = this.#request.factsOf(event.entityType, event.entityId);
     const { fields } = facts.onto ?? facts;
     const isRevived = facts.fields === undefined && facts.version > 0 && fields !== undefined;
-    const line: Line = { type: event.entityType, facts, fields, isRevived, hasDroppedDelete: false };
+    const line: Line = { type: event.entityType, facts, fields, isRevived };
     this.#lines.set(key, line);
     return line;
   }
