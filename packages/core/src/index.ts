@@ -1,5 +1,6 @@
 export * from './canonical.ts';
 export * from './chain.ts';
+export * from './check-schema-data.ts';
 export * from './columns.ts';
 export * from './decode.ts';
 export type { DecodedDraft } from './decode-event.ts';
@@ -34,8 +35,10 @@ export * from './recorded-change.ts';
 export * from './resolution.ts';
 export * from './rules.ts';
 export * from './schema.ts';
+export * from './schema-check.ts';
 export * from './schema-data.ts';
 export { entityProblem, schemaProblem } from './schema-problem.ts';
+export * from './schema-snapshot.ts';
 export type * from './schema-types.ts';
 export * from './sets.ts';
 export * from './signature.ts';
