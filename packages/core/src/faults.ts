@@ -23,7 +23,9 @@ export type RefusalCode =
   | 'not-admitted'
   | 'quota-exceeded'
   | 'sealed'
-  | 'protocol-unsupported';
+  | 'protocol-unsupported'
+  /** The ledger stumbled over this operation alone; nothing of it was kept, and it waits. */
+  | 'internal';
 
 /** A refusal of a whole request, before any operation was judged. */
 export type RequestRefusalCode =
