@@ -459,10 +459,10 @@ describe('dependents of a resolved operation', () => {
       lastFields: FIELDS,
       replacement: [resolution],
     });
-    expect(effect).toEqual({ changes: [], answered: ['x'] });
+    expect(effect).toEqual({ changes: [], answered: ['x'], now: { ...FIELDS, x: 5 } });
     const [, late] = chain(set({ x: 5 }), set({ y: 1 })) as [PendingOperation, PendingOperation];
     const results = rebaseOn(ledger, [late], {
-      factsOf: () => ({ ...ledger.facts(), onto: { fields: resolution.fields } }),
+      ...keep,
       resolved: { replacementOf: (id) => (id === 'mine0' ? 'resolution' : undefined), effectOn: () => effect },
     });
     expect(eventsOf(results[0])[0]).toMatchObject({ base: 2, prior: 'resolution', change: set({ y: 1 }) });
@@ -486,8 +486,10 @@ describe('dependents of a resolved operation', () => {
 });
 
 describe('what a resolution changed', () => {
-  const effect = (parked: Change[], confirmed: JsonObject | undefined, replacement: Change[] = []) =>
-    resolutionEffect({ parked, confirmed, replacement });
+  const effect = (parked: Change[], confirmed: JsonObject | undefined, replacement: Change[] = []) => {
+    const { changes, answered } = resolutionEffect({ parked, confirmed, replacement });
+    return { changes, answered };
+  };
 
   test('[ST3] a value that was taken back is as if they had set theirs', () => {
     expect(effect([set({ x: 5, y: 6 })], { x: 1 })).toEqual({
@@ -530,6 +532,14 @@ describe('what a resolution changed', () => {
       changes: [set({ z: 2 })],
       answered: ['x'],
     });
+  });
+
+  test('[ST3] an edit that was brought back changed nothing but what it was resolved to', () => {
+    const parked = [set({ x: 5 })];
+    const replacement: Change[] = [{ op: 'restore', fields: { x: 5, y: 1, z: 1 } }];
+    expect(effect(parked, undefined, replacement)).toEqual({ changes: [], answered: ['x'] });
+    const known = resolutionEffect({ parked, confirmed: undefined, lastFields: { x: 0, y: 1, z: 0 }, replacement });
+    expect(known.changes).toEqual([set({ z: 1 })]);
   });
 
   test('[ST3] entities come and go', () => {

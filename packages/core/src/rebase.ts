@@ -248,7 +248,8 @@ class Run {
     const known = this.#lines.get(key);
     if (known !== undefined) return known;
     const facts = this.#request.factsOf(event.entityType, event.entityId);
-    const { fields } = facts.onto ?? facts;
+    const resolution = this.#request.resolved?.effectOn(event.entityType, event.entityId);
+    const { fields } = facts.onto ?? (resolution === undefined ? facts : { fields: resolution.now });
     const isRevived = facts.fields === undefined && facts.version > 0 && fields !== undefined;
     const line: Line = { type: event.entityType, facts, fields, isRevived };
     this.#lines.set(key, line);

@@ -13,6 +13,8 @@ export interface ResolutionEffect {
   readonly changes: readonly Change[];
   /** Fields that kept the author's value by a person's decision, who saw theirs: theirs no longer counts in them. */
   readonly answered: readonly string[];
+  /** The entity with the resolution on it: what the dependents are put on. */
+  readonly now: EntityFields;
 }
 
 /**
@@ -33,7 +35,7 @@ export function resolutionEffect(closed: {
   const wasAlive = parked.at(-1)?.op !== 'delete';
   if (!wasAlive || now === undefined) {
     const isAsSeen = !wasAlive && now === undefined;
-    return { changes: isAsSeen ? [] : now === undefined ? [{ op: 'delete' }] : restored(now), answered: [] };
+    return { changes: isAsSeen ? [] : now === undefined ? [{ op: 'delete' }] : restored(now), answered: [], now };
   }
   const seen = summaryOf(parked);
   const done = summaryOf(replacement);
@@ -46,8 +48,11 @@ export function resolutionEffect(closed: {
   }
   const others = (fields: JsonObject): JsonObject =>
     Object.fromEntries(Object.entries(fields).filter(([field]) => !seen.has(field)));
-  changes.push(...differenceAsChanges(others(confirmed ?? closed.lastFields ?? {}), others(now)));
-  return { changes, answered };
+  // Where they had deleted it, and nobody knows what it was before, only the fields of the parked work are compared.
+  const isMade = parked[0]?.op === 'create' || parked[0]?.op === 'put';
+  const before = confirmed ?? closed.lastFields ?? (isMade ? {} : now);
+  changes.push(...differenceAsChanges(others(before), others(now)));
+  return { changes, answered, now };
 }
 
 /** A change without what it does to some fields. What it does to the entity as a whole stays. */
