@@ -1,9 +1,9 @@
 export * from './canonical.ts';
 export * from './chain.ts';
-export * from './check-schema-data.ts';
 export * from './columns.ts';
 export * from './decode.ts';
 export type { DecodedDraft } from './decode-event.ts';
+export * from './decode-schema.ts';
 export * from './difference.ts';
 export * from './digest.ts';
 export * from './entity-facts.ts';

@@ -12,12 +12,13 @@ import {
   unreadable,
   whole,
 } from './decode-read.ts';
-import { fail, type Outcome } from './faults.ts';
-import { type Json, jsonProblem } from './json.ts';
+import { fail, type Outcome, ok } from './faults.ts';
+import { isPlainObject, type Json, jsonProblem } from './json.ts';
 import { LIMITS } from './limits.ts';
 import { leanEntity } from './schema.ts';
 import type { EntityData, FieldData, FieldKind, RuleData, SchemaData } from './schema-data.ts';
 import { entityProblem, schemaProblem } from './schema-problem.ts';
+import type { SchemaSnapshot } from './schema-snapshot.ts';
 
 /**
  * Reads a schema, or one entity type, that comes as data: from a replica file, a snapshot or an event (SC4). Strict and
@@ -99,3 +100,20 @@ const entity: Read<EntityData> = (json, path) => leanEntity(ENTITY(json, path));
 
 const SCHEMA = objectOf({ format: whole(1, 1), entities: recordOf(entity) });
 const schema: Read<SchemaData> = (json, path) => ({ format: 1, entities: SCHEMA(json, path).entities });
+
+/** Reads a snapshot from its file's JSON. */
+export function checkSnapshot(json: unknown): Outcome<SchemaSnapshot, 'invalid-change'> {
+  if (!isPlainObject(json) || json['format'] !== 1)
+    return fail('invalid-change', { path: 'format', reason: 'a schema snapshot of format 1 is expected' });
+  const schema = checkSchemaData(json['schema']);
+  if (!schema.ok) return schema;
+  const { retired = {} } = json;
+  if (!isPlainObject(retired)) return fail('invalid-change', { path: 'retired', reason: 'an object is expected' });
+  const kept: Record<string, EntityData['fields']> = {};
+  for (const [type, fields] of Object.entries(retired)) {
+    const entity = checkEntityData(type, { fields });
+    if (!entity.ok) return entity;
+    kept[type] = entity.value.fields;
+  }
+  return ok({ format: 1, schema: schema.value, retired: kept });
+}
