@@ -168,12 +168,16 @@ export class BootstrapState {
     const staged = this.#staged(log);
     if (!staged.scanned) stop('not-ready', { log, reason: 'not everything has been fetched' });
     const isAdopting = this.#logs.isAdopting(log);
-    const pending = database.prepare('SELECT type, id, version, fields FROM main.hf_base WHERE log = ?').all(log);
-    for (const row of pending)
-      if (row['fields'] !== null)
-        database
-          .prepare('INSERT OR REPLACE INTO main.hf_seen (log, type, id, fields) VALUES (?, ?, ?, ?)')
-          .run(log, row['type'] as string, row['id'] as string, row['fields'] as string);
+    const pending = database.prepare('SELECT type, id FROM main.hf_base WHERE log = ?').all(log);
+    for (const row of pending) {
+      const [type, id] = [row['type'] as string, row['id'] as string];
+      const seen = entities.get({ log, type, id }).confirmed.state;
+      if (seen === undefined) continue;
+      database
+        .prepare('INSERT OR REPLACE INTO main.hf_seen (log, type, id, fields) VALUES (?, ?, ?, ?)')
+        .run(log, type, id, JSON.stringify(seen.fields));
+    }
+    entities.forget();
     for (const table of this.#tables(log)) this.#swap(table, log);
     if (isAdopting) this.#setAsideHistory(log, staged);
     else

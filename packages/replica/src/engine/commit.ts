@@ -146,7 +146,7 @@ export function commitInside({ store, entities }: CommitParts, request: CommitRe
 
 /** What the caller asked for, not what became of it: a repeat of the same request must be known again (CM5). */
 const requestIdentity = (store: ReplicaStore, { log, changes }: CommitRequest): string =>
-  bytesToHex(store.platform.digest.sha256(log, '\n', canonical(changes as unknown as Json)));
+  bytesToHex(store.platform.digest.sha256(log, '\n', canonical(changes as unknown as Json))).slice(0, 32);
 
 export function knownOutcome(store: ReplicaStore, actionId: string, identity: string): CommitReceipt | null {
   const found =

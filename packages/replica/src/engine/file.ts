@@ -51,7 +51,7 @@ CREATE TABLE hf_base (
   type TEXT NOT NULL,
   id TEXT NOT NULL,
   version INTEGER NOT NULL,
-  fields TEXT,
+  was TEXT,
   meta TEXT,
   pending TEXT NOT NULL,
   last_event TEXT NOT NULL,

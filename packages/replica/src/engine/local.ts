@@ -1,4 +1,4 @@
-import { type EventDraft, foldChange, type JsonObject } from '@holdfast/core';
+import { type EventDraft, foldChange, type Json, type JsonObject, ownValue, sameValue } from '@holdfast/core';
 import type { ReplicaStore } from './replica-store.ts';
 import type { EntityKey, EntityTable, HeldMeta, HeldRow, HeldState, RowSync } from './tables.ts';
 
@@ -53,7 +53,7 @@ export class LocalEntities {
     if (known !== undefined) return known;
     const table = this.#store.tableOf(key.type);
     const row = table.read(key.log, key.id);
-    const base = this.#readBase(key);
+    const base = this.#readBase(key, row);
     const entity: LocalEntity = {
       key,
       table,
@@ -123,6 +123,11 @@ export class LocalEntities {
     return drafts;
   }
 
+  /** Rows were swapped under it: what was read is not true any more. Nothing of it may be waiting to be written. */
+  forget(): void {
+    this.#entities.clear();
+  }
+
   /** Writes every touched entity once. */
   flush(): void {
     for (const entity of this.#entities.values()) if (entity.isTouched) this.#write(entity);
@@ -143,15 +148,17 @@ export class LocalEntities {
       const { confirmed } = base;
       this.#store.database
         .prepare(
-          'INSERT OR REPLACE INTO main.hf_base (log, type, id, version, fields, meta, pending, last_event) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+          'INSERT OR REPLACE INTO main.hf_base (log, type, id, version, was, meta, pending, last_event) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
         )
         .run(
           key.log,
           key.type,
           key.id,
           confirmed.version,
-          confirmed.state === undefined ? null : JSON.stringify(confirmed.state.fields),
-          confirmed.state === undefined ? null : JSON.stringify(confirmed.state.meta),
+          confirmed.state === undefined ? null : JSON.stringify(wasOf(confirmed.state.fields, entity.local?.fields)),
+          confirmed.state === undefined
+            ? null
+            : JSON.stringify(metaDifference(confirmed.state.meta, entity.local?.meta)),
           JSON.stringify(base.pending),
           base.lastEvent,
         );
@@ -180,23 +187,25 @@ export class LocalEntities {
     return state;
   }
 
-  #readBase(key: EntityKey): Base | undefined {
-    const row = this.#store.database
-      .prepare(
-        'SELECT version, fields, meta, pending, last_event FROM main.hf_base WHERE log = ? AND type = ? AND id = ?',
-      )
+  #readBase(key: EntityKey, row: HeldRow | undefined): Base | undefined {
+    const stored = this.#store.database
+      .prepare('SELECT version, was, meta, pending, last_event FROM main.hf_base WHERE log = ? AND type = ? AND id = ?')
       .get(key.log, key.type, key.id);
-    if (row === undefined) return undefined;
-    const version = row['version'] as number;
-    const fields = row['fields'] as string | null;
+    if (stored === undefined) return undefined;
+    const version = stored['version'] as number;
+    const was = stored['was'] as string | null;
     const state =
-      fields === null
+      was === null
         ? undefined
-        : { version, fields: JSON.parse(fields) as JsonObject, meta: JSON.parse(row['meta'] as string) as HeldMeta };
+        : {
+            version,
+            fields: withWas(row?.state.fields, JSON.parse(was) as Was),
+            meta: { ...row?.state.meta, ...(JSON.parse(stored['meta'] as string) as HeldMeta) },
+          };
     return {
       confirmed: { version, state },
-      pending: JSON.parse(row['pending'] as string) as number[],
-      lastEvent: row['last_event'] as string,
+      pending: JSON.parse(stored['pending'] as string) as number[],
+      lastEvent: stored['last_event'] as string,
     };
   }
 
@@ -208,6 +217,30 @@ export class LocalEntities {
     return { version: (deleted?.['version'] as number | undefined) ?? 0, state: undefined };
   }
 }
+
+/** Confirmed values of the fields in which the row says otherwise: null where nothing is confirmed (JS4: no field is). */
+type Was = Readonly<Record<string, Json>>;
+
+/** `hf_base` holds what differs from the row, so that a commit writes as little as it changes. */
+function wasOf(confirmed: JsonObject, local: JsonObject | undefined): Was {
+  if (local === undefined) return confirmed;
+  const was: Record<string, Json> = {};
+  for (const field in confirmed)
+    if (!sameValue(ownValue(local, field), confirmed[field])) was[field] = confirmed[field] as Json;
+  for (const field in local) if (!Object.hasOwn(confirmed, field)) was[field] = null;
+  return was;
+}
+
+function withWas(local: JsonObject | undefined, was: Was): JsonObject {
+  const fields = new Map<string, Json>(Object.entries(local ?? {}));
+  for (const [field, value] of Object.entries(was))
+    if (value === null) fields.delete(field);
+    else fields.set(field, value);
+  return Object.fromEntries([...fields].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const metaDifference = (confirmed: HeldMeta, local: HeldMeta | undefined): Partial<HeldMeta> =>
+  Object.fromEntries(Object.entries(confirmed).filter(([name, value]) => local?.[name as keyof HeldMeta] !== value));
 
 export const isOn = (draft: EventDraft, key: EntityKey): boolean =>
   draft.entityId === key.id && draft.entityType === key.type;

@@ -24,12 +24,20 @@ export class Logs {
   }
 
   all(): readonly FollowedLog[] {
-    return this.#store.database.prepare('SELECT * FROM main.hf_log WHERE followed = 1 ORDER BY log').all().map(readLog);
+    return this.#store.database
+      .prepare('SELECT * FROM main.hf_log WHERE followed = 1 ORDER BY log')
+      .all()
+      .map((row) => this.#read(row));
   }
 
   get(log: string): FollowedLog | undefined {
     const row = this.#store.database.prepare('SELECT * FROM main.hf_log WHERE log = ? AND followed = 1').get(log);
-    return row === undefined ? undefined : readLog(row);
+    return row === undefined ? undefined : this.#read(row);
+  }
+
+  #read(row: Readonly<Record<string, unknown>>): FollowedLog {
+    const read = readLog(row);
+    return read.repairing || read.blocked !== null || !this.isAdopting(read.log) ? read : { ...read, repairing: true };
   }
 
   follow(log: string): void {
