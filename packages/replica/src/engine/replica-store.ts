@@ -62,6 +62,18 @@ export class ReplicaStore {
     this.openViews();
   }
 
+  /** For a reader that owns nothing: the schema is the one that opened the file last, so there is nothing to fit. */
+  attachTables(): void {
+    this.#tables = openTables({
+      database: this.database,
+      platform: this.platform,
+      tracker: this.tracker,
+      schema: this.schema,
+      now: this.nowIso(),
+    });
+    this.openViews();
+  }
+
   openViews(): void {
     for (const { model } of this.#tables.tables.values()) if (model !== null) openView(this.database, model);
   }
