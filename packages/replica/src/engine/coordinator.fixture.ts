@@ -79,42 +79,38 @@ export function transactionOn(database: Database): <T>(work: () => T) => T {
   };
 }
 
-/** Throws instead of running the n-th statement; `kill`: nothing runs afterwards either, as in a killed process. */
-export function failingAt(database: Database, n: number, how: 'once' | 'kill'): Database & { readonly ran: number } {
-  let ran = 0;
-  const before = (): void => {
-    ran += 1;
-    if (ran === n || (how === 'kill' && ran > n)) throw new Error(`statement ${ran} fails`);
-  };
+type Around = <T>(run: () => T) => T;
+
+/** The same database, with something around every statement that runs. */
+export function around(database: Database, wrap: Around): Database {
   const guard = (statement: Statement): Statement => ({
-    run: (...parameters) => {
-      before();
-      return statement.run(...parameters);
-    },
-    get: (...parameters) => {
-      before();
-      return statement.get(...parameters);
-    },
-    all: (...parameters) => {
-      before();
-      return statement.all(...parameters);
-    },
-    arrays: (...parameters) => {
-      before();
-      return statement.arrays(...parameters);
-    },
+    run: (...parameters) => wrap(() => statement.run(...parameters)),
+    get: (...parameters) => wrap(() => statement.get(...parameters)),
+    all: (...parameters) => wrap(() => statement.all(...parameters)),
+    arrays: (...parameters) => wrap(() => statement.arrays(...parameters)),
     columns: () => statement.columns(),
   });
   return {
-    ...database,
+    exec: (sql) => database.exec(sql),
     prepare: (sql) => guard(database.prepare(sql)),
+    prepareQuery: (sql) => database.prepareQuery(sql),
+    function: (name, run) => database.function(name, run),
     get inTransaction() {
       return database.inTransaction;
     },
-    get ran() {
-      return ran;
-    },
+    close: () => database.close(),
   };
+}
+
+/** Throws instead of running the n-th statement; `kill`: nothing runs afterwards either, as in a killed process. */
+export function failingAt(database: Database, n: number, how: 'once' | 'kill') {
+  const count = { ran: 0 };
+  const failing = around(database, (run) => {
+    count.ran += 1;
+    if (count.ran === n || (how === 'kill' && count.ran > n)) throw new Error(`statement ${count.ran} fails`);
+    return run();
+  });
+  return { database: failing, count };
 }
 
 export const at = (version: number): { epoch: string; version: number; chain: string } => ({
