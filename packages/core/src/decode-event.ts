@@ -1,113 +1,90 @@
 import { canonical } from './canonical.ts';
 import {
+  atLeast,
+  byTag,
+  type Check,
+  decode,
+  exactly,
   listOf,
-  member,
-  objectAt,
-  objectOf,
   oneOfTexts,
   open,
   optional,
-  type Read,
   recordOf,
   text,
   textWhere,
-  unreadable,
   whole,
-} from './decode-read.ts';
-import {
-  type Change,
-  DRAFT_KEYS,
-  ENVELOPE_KEYS,
-  type EntityState,
-  type Envelope,
-  type ErasedEvent,
-  type EventDraft,
-  type MergeRule,
-  type StoredEvent,
-} from './events.ts';
+  yes,
+} from './decode-check.ts';
+import type { Change, EntityState, ErasedEvent, EventDraft, MergeRule, StoredEvent } from './events.ts';
+import { type Fault, fail, type Outcome, ok } from './faults.ts';
 import { isDigest, isId, isInstant, isSalt, isUuidV7 } from './ids.ts';
-import type { Json, JsonObject } from './json.ts';
+import { found, type Json, problemIn } from './json.ts';
 import { LIMITS } from './limits.ts';
 import { utf8Length } from './utf8.ts';
 
-export const id = textWhere(isId, 'an id (1 to 128 visible ASCII characters)');
+/**
+ * Events in two measures. A new draft is read strictly: what is accepted once stays for ever. An event that a ledger
+ * accepted is read by its structure only, because another version may have had other limits (F129); fold is total.
+ */
+
+export const id = textWhere(isId, `an id (1 to ${LIMITS.idLengthMax} visible ASCII characters)`);
 export const uuid = textWhere(isUuidV7, 'a UUID of version 7');
 export const digestText = textWhere(isDigest, '64 lower-case hex digits');
 export const instant = textWhere(isInstant, 'an instant like 2026-11-30T00:00:00.000Z');
 const salt = textWhere(isSalt, '32 lower-case hex digits');
 
-/** Field and type names on the wire: visible, bounded, and never a key that reaches a prototype (S16). */
-const isWireName = (value: unknown): value is string =>
-  typeof value === 'string' &&
-  value.length > 0 &&
-  value.length <= 2 * LIMITS.nameLengthMax &&
-  /^[A-Za-z][\w.-]*$/.test(value);
-export const wireName = textWhere(
-  isWireName,
-  `a name of at most ${2 * LIMITS.nameLengthMax} letters, digits, ".", "-" and "_"`,
-);
+/** Types and fields on the wire. Names of a schema are narrower (SC7); `holdfast.entity-type` and others' are not. */
+const nameUpTo = (max: number): Check<string> =>
+  textWhere(
+    (value): value is string => typeof value === 'string' && value.length <= max && /^[A-Za-z][\w.-]*$/.test(value),
+    `a letter, then letters, digits, ".", "-" or "_", at most ${max} in all,`,
+  );
+export const wireName = nameUpTo(LIMITS.nameLengthMax);
+/** An entity type, a dot, and what was done. */
+const eventType = nameUpTo(2 * LIMITS.nameLengthMax + 1);
 
-/** Values by field. `null` is not a value of a field (JS4). */
-const fields: Read<JsonObject> = (json, path) => {
-  const object = objectAt(json, path);
-  for (const field in object) {
-    wireName(field, member(path, field));
-    if (object[field] === null) unreadable(member(path, field), 'null is not a value; say unset');
-  }
-  return object;
-};
+// ── changes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const byField =
-  <T>(read: Read<T>): Read<Readonly<Record<string, T>>> =>
-  (json, path) => {
-    const record = recordOf(read)(json, path);
-    for (const field in record) wireName(field, member(path, field));
-    return record;
-  };
+/** A value of a field or an element of a set. `null` is none: absent, or `unset`, says it (JS4). */
+const value: Check<Json> = (json, depth) =>
+  json === null ? found('null is not a value; unset says that there is none') : problemIn(json, depth);
 
-const element: Read<Json> = (json, path) =>
-  json === undefined || json === null ? unreadable(path, 'null is no element') : json;
-/** A rule that this code does not know is kept: whoever reads it asks a person. */
-const rules = byField(text) as Read<Readonly<Record<string, MergeRule>>>;
+function changeOf(field: Check<string>, max: number): Check<Change> {
+  const byField = <T>(check: Check<T>) => recordOf(check, { key: field, max });
+  const fields = byField(value);
+  /** A rule that this code does not know is kept: whoever reads it asks a person. */
+  const rules = optional(byField(text as Check<MergeRule>));
+  return byTag<Change>('op', {
+    create: exactly({ op: oneOfTexts('create'), fields }),
+    update: exactly({
+      op: oneOfTexts('update'),
+      set: optional(fields),
+      unset: optional(listOf(field, max)),
+      inc: optional(byField(whole(Number.MIN_SAFE_INTEGER))),
+      add: optional(byField(listOf(value))),
+      remove: optional(byField(listOf(value))),
+      rules,
+    }),
+    put: exactly({ op: oneOfTexts('put'), set: fields, rules }),
+    delete: exactly({ op: oneOfTexts('delete') }),
+    restore: exactly({ op: oneOfTexts('restore'), fields }),
+  });
+}
 
-const CHANGES: Readonly<Record<Change['op'], Read<Change>>> = {
-  create: objectOf({ op: oneOfTexts('create'), fields }),
-  restore: objectOf({ op: oneOfTexts('restore'), fields }),
-  delete: objectOf({ op: oneOfTexts('delete') }),
-  put: objectOf({ op: oneOfTexts('put'), set: fields, rules: optional(rules) }),
-  update: (json, path) => {
-    const change = UPDATE(json, path);
-    const touched = [change.set, change.inc, change.add, change.remove].flatMap((part) => Object.keys(part ?? {}));
-    const names = [...touched, ...(change.unset ?? [])];
-    const isSetChange = (field: string) =>
-      Object.hasOwn(change.add ?? {}, field) && Object.hasOwn(change.remove ?? {}, field);
-    const twice = names.find((field, at) => names.indexOf(field) !== at && !isSetChange(field));
-    if (twice !== undefined) unreadable(member(path, twice), 'one change touches a field in one way');
-    return change;
-  },
-};
+const newChange = changeOf(wireName, LIMITS.fieldsPerEntityMax);
+const acceptedChange = changeOf(text, Number.MAX_SAFE_INTEGER);
 
-const UPDATE = objectOf({
-  op: oneOfTexts('update'),
-  set: optional(fields),
-  unset: optional(listOf(wireName, LIMITS.fieldsPerEntityMax)),
-  inc: optional(byField(whole(Number.MIN_SAFE_INTEGER))),
-  add: optional(byField(listOf(element))),
-  remove: optional(byField(listOf(element))),
-  rules: optional(rules),
-});
+export const decodeChange = (json: unknown): Outcome<Change, 'invalid-event'> =>
+  decode('invalid-event', newChange, json, { depth: 1 });
 
-export const change: Read<Change> = (json, path) => {
-  const op = oneOfTexts('create', 'update', 'put', 'delete', 'restore')(objectAt(json, path)['op'], member(path, 'op'));
-  return CHANGES[op](json, path);
-};
+// ── drafts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const DRAFT = objectOf({
+const newDraft: Check<EventDraft> = exactly({
   id: uuid,
-  type: wireName,
+  type: eventType,
   entityType: wireName,
   entityId: id,
-  change,
+  change: newChange,
   base: whole(0),
   prior: optional(uuid),
   at: instant,
@@ -115,21 +92,34 @@ const DRAFT = objectOf({
   meta: optional(open),
 });
 
+/** Depth counts from the draft: where it stands in a message does not make its values shallower. */
+export const draft: Check<EventDraft> = (json) => newDraft(json, 0);
+
 /** A draft and its canonical text, made once: what is stored, hashed and told later are these bytes. */
 export interface DecodedDraft {
   readonly draft: EventDraft;
   readonly text: string;
 }
 
-export const draftWithText: Read<DecodedDraft> = (json, path) => {
-  const draft = DRAFT(json, path);
+export function decodeEventDraft(json: unknown): Outcome<DecodedDraft, 'invalid-event' | 'too-large'> {
+  const decoded = decode('invalid-event', draft, json);
+  if (!decoded.ok) return decoded;
   const written = canonical(json as Json);
-  if (written.length * 3 > LIMITS.eventBytesMax && utf8Length(written) > LIMITS.eventBytesMax)
-    unreadable(path, `an event holds at most ${LIMITS.eventBytesMax} bytes`);
-  return { draft, text: written };
-};
+  const tooLarge = eventSizeFault(written, '');
+  return tooLarge === null ? ok({ draft: decoded.value, text: written }) : { ok: false, fault: tooLarge };
+}
 
-const ENVELOPE_SHAPE = {
+/** LG6: one event is too large, with the limit. */
+export function eventSizeFault(draftText: string, path: string): Fault<'too-large'> | null {
+  const max = LIMITS.eventBytesMax;
+  if (draftText.length * 3 <= max) return null;
+  const bytes = utf8Length(draftText);
+  return bytes <= max ? null : fail('too-large', { path, limit: 'eventBytesMax', max, found: bytes }).fault;
+}
+
+// ── what a ledger tells ─────────────────────────────────────────────────────────────────────────────────────────────
+
+const ENVELOPE = {
   version: whole(1),
   entityVersion: whole(1),
   actor: text,
@@ -140,59 +130,44 @@ const ENVELOPE_SHAPE = {
   index: whole(0),
   count: whole(1),
   assigned: optional(open),
-  origin: optional(objectOf({ actor: text, recordedAt: instant }, { lenient: true })),
+  origin: optional(exactly({ actor: text, recordedAt: instant })),
 } as const;
 
-const STORED_KEYS: ReadonlySet<string> = new Set([...DRAFT_KEYS, ...ENVELOPE_KEYS]);
-const LENIENT_ENVELOPE = objectOf(ENVELOPE_SHAPE, { lenient: true });
-const LENIENT_DRAFT = objectOf(
-  {
-    id,
-    type: text,
-    entityType: text,
-    entityId: id,
-    change: open,
-    base: whole(0),
-    prior: optional(id),
-    at: text,
-    salt,
-    meta: optional(open),
-  },
-  { lenient: true },
-);
+/** The key sets of events are fixed even in answers: the chain is over exactly these. */
+const wholeEvent: Check<StoredEvent> = exactly({
+  id,
+  type: text,
+  entityType: text,
+  entityId: id,
+  change: acceptedChange,
+  base: whole(0),
+  prior: optional(id),
+  at: text,
+  salt,
+  meta: optional(open),
+  ...ENVELOPE,
+});
+const erasedEvent: Check<ErasedEvent> = exactly({ ...ENVELOPE, leaf: digestText, erased: yes });
 
-/**
- * An event as a ledger tells it. Key sets are fixed, because the chain is over exactly these; what the change says is for
- * fold to read, which is total.
- */
-export const storedEvent: Read<StoredEvent | ErasedEvent> = (json, path) => {
-  const object = objectAt(json, path);
-  if (object['erased'] === true)
-    return {
-      ...LENIENT_ENVELOPE(json, path),
-      leaf: digestText(object['leaf'], member(path, 'leaf')),
-      erased: true,
-    } as ErasedEvent;
-  objectAt(json, path, STORED_KEYS);
-  LENIENT_ENVELOPE(json, path);
-  const draft = LENIENT_DRAFT(json, path);
-  change(draft.change, member(path, 'change'));
-  return object as unknown as StoredEvent;
-};
+export const storedEvent: Check<StoredEvent | ErasedEvent> = (json) =>
+  typeof json === 'object' && json !== null && Object.hasOwn(json, 'erased')
+    ? erasedEvent(json, 0)
+    : wholeEvent(json, 0);
 
-export const envelope: Read<Envelope> = LENIENT_ENVELOPE as Read<Envelope>;
+export const decodeStoredEvent = (json: unknown): Outcome<StoredEvent | ErasedEvent, 'malformed'> =>
+  decode('malformed', storedEvent, json);
 
-export const entityState: Read<EntityState> = objectOf(
-  {
-    type: text,
-    id,
-    version: whole(1),
-    fields: open,
-    createdBy: text,
-    createdAt: instant,
-    updatedBy: text,
-    updatedAt: instant,
-    arrival: whole(1),
-  },
-  { lenient: true },
-);
+export const entityState: Check<EntityState> = atLeast({
+  type: text,
+  id,
+  version: whole(1),
+  fields: recordOf(value),
+  createdBy: text,
+  createdAt: instant,
+  updatedBy: text,
+  updatedAt: instant,
+  arrival: whole(1),
+});
+
+export const decodeEntityState = (json: unknown): Outcome<EntityState, 'malformed'> =>
+  decode('malformed', entityState, json, { depth: -1 });

@@ -42,6 +42,20 @@ export const operationIdentity = (actionId: string, draftTexts: readonly string[
 export const attestOf = (key: Uint8Array, identity: string, version: number, chain: string, digest: Digest): string =>
   bytesToHex(digest.hmacSha256(key, hexToBytes(identity), `${version}\n`, hexToBytes(chain)));
 
+/** Whether a position bears this log key's signature. Takes the same time wherever a forged one differs. */
+export function verifyAttest(
+  key: Uint8Array,
+  position: { readonly identity: string; readonly version: number; readonly chain: string; readonly attest: string },
+  digest: Digest,
+): boolean {
+  const expected = attestOf(key, position.identity, position.version, position.chain, digest);
+  if (position.attest.length !== expected.length) return false;
+  let difference = 0;
+  for (let at = 0; at < expected.length; at += 1)
+    difference |= expected.charCodeAt(at) ^ position.attest.charCodeAt(at);
+  return difference === 0;
+}
+
 const DRAFT_KEY_SET: ReadonlySet<string> = new Set(DRAFT_KEYS);
 const ENVELOPE_KEY_SET: ReadonlySet<string> = new Set(ENVELOPE_KEYS);
 

@@ -1,8 +1,15 @@
 export * from './canonical.ts';
 export * from './chain.ts';
 export * from './columns.ts';
-export * from './decode.ts';
-export type { DecodedDraft } from './decode-event.ts';
+export * from './decode-answer.ts';
+export {
+  type DecodedDraft,
+  decodeChange,
+  decodeEntityState,
+  decodeEventDraft,
+  decodeStoredEvent,
+} from './decode-event.ts';
+export * from './decode-request.ts';
 export * from './decode-schema.ts';
 export * from './difference.ts';
 export * from './digest.ts';
@@ -14,7 +21,15 @@ export * from './fields.ts';
 export * from './fingerprint.ts';
 export * from './fold.ts';
 export * from './ids.ts';
-export * from './json.ts';
+export {
+  checkJson,
+  isPlainObject,
+  isSafeKey,
+  type Json,
+  type JsonObject,
+  type JsonProblem,
+  jsonProblem,
+} from './json.ts';
 export * from './limits.ts';
 export * from './machines/obligation.ts';
 export * from './machines/operation.ts';

@@ -19,56 +19,87 @@ export interface JsonProblem {
   readonly reason: string;
 }
 
+/** Reads any value as JSON of the profile, or says where and why not (JS1). Nothing is copied or changed. */
+export function checkJson(value: unknown, path = ''): Outcome<Json, 'invalid-change'> {
+  const problem = jsonProblem(value, path);
+  return problem === null ? ok(value as Json) : fail('invalid-change', { ...problem });
+}
+
+/**
+ * The first thing about `value` that the profile refuses, or null. `-0` is allowed: it is written as `0`. `depth` is how
+ * many objects and arrays are around the value already; below 0 for a message around what the limit is meant for.
+ */
+export function jsonProblem(value: unknown, path = '', depth = 0): JsonProblem | null {
+  const found = problemIn(value, depth);
+  return found === null ? null : { path: pathText(found.keys.reverse(), path), reason: found.reason };
+}
+
+/** `keys` from the inside out: a path is only made where there is a problem. */
+export interface Found {
+  readonly keys: (string | number)[];
+  readonly reason: string;
+}
+
+export const found = (reason: string): Found => ({ keys: [], reason });
+
+export function within(problem: Found, key: string | number): Found {
+  problem.keys.push(key);
+  return problem;
+}
+
+/** `jsonProblem` without the path: a caller that walks itself says with `within` where it stood. */
+export function problemIn(value: unknown, depth: number): Found | null {
+  switch (typeof value) {
+    case 'string':
+      return isWellFormedText(value) ? null : found(textProblem(value));
+    case 'boolean':
+      return null;
+    case 'number':
+      return numberProblem(value);
+    case 'object':
+      if (value === null) return null;
+      break;
+    default:
+      return found(`a value of type ${typeof value} is not JSON`);
+  }
+  if (depth >= LIMITS.jsonDepthMax) return found(`nested deeper than ${LIMITS.jsonDepthMax}`);
+  return Array.isArray(value) ? arrayProblem(value, depth) : objectProblem(value, depth);
+}
+
+function objectProblem(value: object, depth: number): Found | null {
+  if (!isPlainObject(value)) return found(`${describe(value)} is not JSON`);
+  for (const key in value) {
+    const problem = keyProblem(key) ?? problemIn(value[key], depth + 1);
+    if (problem !== null) return within(problem, key);
+  }
+  return null;
+}
+
+export const keyProblem = (key: string): Found | null => (isSafeKey(key) ? null : found('this key is not allowed'));
+
+function arrayProblem(value: readonly unknown[], depth: number): Found | null {
+  for (let at = 0; at < value.length; at += 1) {
+    const problem = at in value ? problemIn(value[at], depth + 1) : found('a hole is not JSON');
+    if (problem !== null) return within(problem, at);
+  }
+  return null;
+}
+
 export const isPlainObject = (value: unknown): value is Record<string, unknown> => {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 };
 
-const memberPath = (path: string, key: string): string => {
-  const name = /^[A-Za-z_$][\w$.-]*$/.test(key) ? key : JSON.stringify(key);
-  return path === '' ? name : `${path}.${name}`;
-};
-
-/** The first thing about `value` that the profile refuses, or null. `-0` is allowed: it is written as `0`. */
-export function jsonProblem(value: unknown, path = '', depth = 0): JsonProblem | null {
-  switch (typeof value) {
-    case 'string':
-      return isWellFormedText(value) ? null : { path, reason: textProblem(value) };
-    case 'boolean':
-      return null;
-    case 'number':
-      return numberProblem(value, path);
-    case 'object':
-      break;
-    default:
-      return { path, reason: `a ${typeof value} is not JSON` };
-  }
-  if (value === null) return null;
-  if (depth >= LIMITS.jsonDepthMax) return { path, reason: `nested deeper than ${LIMITS.jsonDepthMax}` };
-  if (Array.isArray(value)) return arrayProblem(value, path, depth);
-  if (!isPlainObject(value)) return { path, reason: `a ${value.constructor?.name ?? 'foreign object'} is not JSON` };
-  for (const key in value) {
-    if (!isSafeKey(key)) return { path: memberPath(path, key), reason: 'this key is not allowed' };
-    const problem = jsonProblem(value[key], memberPath(path, key), depth + 1);
-    if (problem !== null) return problem;
-  }
-  return null;
+function describe(value: object): string {
+  const name: unknown = value.constructor?.name;
+  return typeof name === 'string' && name !== '' && name !== 'Object' ? `a ${name}` : 'an object of a class';
 }
 
-function arrayProblem(value: readonly unknown[], path: string, depth: number): JsonProblem | null {
-  for (let at = 0; at < value.length; at += 1) {
-    if (!(at in value)) return { path: `${path}[${at}]`, reason: 'a hole is not JSON' };
-    const problem = jsonProblem(value[at], `${path}[${at}]`, depth + 1);
-    if (problem !== null) return problem;
-  }
-  return null;
-}
-
-function numberProblem(value: number, path: string): JsonProblem | null {
-  if (!Number.isFinite(value)) return { path, reason: `${value} is not JSON` };
+function numberProblem(value: number): Found | null {
+  if (!Number.isFinite(value)) return found(`${value} is not JSON`);
   if (Number.isInteger(value) && !Number.isSafeInteger(value))
-    return { path, reason: 'an integer beyond ±(2^53−1) is not exact; write it as text' };
+    return found('an integer beyond ±(2^53−1) is not exact; write it as text');
   return null;
 }
 
@@ -84,8 +115,24 @@ function textProblem(value: string): string {
   return 'not well-formed text';
 }
 
-/** Reads any value as JSON of the profile, or says where and why not (JS1). Nothing is copied or changed. */
-export function checkJson(value: unknown, path = ''): Outcome<Json, 'invalid-change'> {
-  const problem = jsonProblem(value, path);
-  return problem === null ? ok(value as Json) : fail('invalid-change', { ...problem });
+// ── paths ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** What a path shows of one key, and a path in all: a fault must stay small whatever it is about (F126). */
+const KEY_SHOWN_MAX = 80;
+const PATH_SHOWN_MAX = 400;
+
+/** Keys from the outside in as one text: `change.add.labels[3]`. A key that is no plain name is quoted. */
+export function pathText(keys: readonly (string | number)[], prefix = ''): string {
+  let path = prefix;
+  for (const key of keys) {
+    if (typeof key === 'number') path += `[${key}]`;
+    else path += path === '' ? keyText(key) : `.${keyText(key)}`;
+    if (path.length > PATH_SHOWN_MAX) return `${path.slice(0, PATH_SHOWN_MAX)}…`;
+  }
+  return path;
+}
+
+function keyText(key: string): string {
+  const shown = key.length > KEY_SHOWN_MAX ? `${key.slice(0, KEY_SHOWN_MAX)}…` : key;
+  return /^[A-Za-z_$][\w$.…-]*$/.test(shown) ? shown : JSON.stringify(shown);
 }

@@ -11,6 +11,10 @@ export const LIMITS = {
   nameLengthMax: 63,
   idLengthMax: 128,
   jsonDepthMax: 64,
+  /** Levels of a message around its events and values, which may themselves be `jsonDepthMax` deep. */
+  frameDepthMax: 8,
+  /** Names that devices give for people to read: an app, its schema. */
+  labelLengthMax: 256,
   commitEventsMax: 512,
   commitBytesMax: 1024 * 1024,
   pageEventsMax: 512,
@@ -58,4 +62,16 @@ export const LIMITS = {
   permitListDefault: 100,
   /** Open obligations read at once; the rest come with the next cycle. */
   obligationsListedMax: 1_000,
+  /** Queries of apps kept prepared by a host. */
+  preparedQueriesMax: 200,
+  /** Live queries of one host, equal ones counted once. Beyond: that query fails. */
+  liveQueriesMax: 1_000,
+  /** Unanswered requests of one caller over a link. Beyond: the next one fails at once. */
+  linkRequestsMax: 10_000,
+  /** A caller's own commits that are remembered until they are in the log (CM2). */
+  ownCommitsKept: 1_000,
+  /** Commits answered in one turn; the next one waits until sync and live queries had theirs. */
+  commitsPerTurnMax: 64,
+  /** A request over a link that should take milliseconds is failed after this. */
+  linkAnswerMs: 30_000,
 } as const;

@@ -42,7 +42,7 @@ export class StateSignature {
     for (const field in entity.fields) this.#sum(fieldText(entity, field, entity.fields[field] as Json), -1);
   }
 
-  /** From one state of an entity to the next. Fields whose value is the same object or scalar cost nothing. */
+  /** From one state of an entity to the next. A field whose value is the same object or scalar costs nothing. */
   replace(before: SignedEntity | undefined, after: SignedEntity | undefined): void {
     if (before === undefined || after === undefined) {
       if (before !== undefined) this.remove(before);
@@ -101,10 +101,10 @@ function wordOf(bytes: Uint8Array, word: number): number {
   );
 }
 
+/** Canonical arrays whose first element tells them apart: no field can be made to look like a version. */
 const versionText = ({ type, id, version }: SignedEntity): string => `["v",${quote(type)},${quote(id)},${version}]`;
 const fieldText = ({ type, id }: SignedEntity, field: string, value: Json): string =>
-  `["f",${quote(type)},${quote(id)},${JSON.stringify(field)},${canonical(value)}]`;
-/** Types and ids are visible ASCII; only quotes and backslashes need an escape, which ids rarely have. */
+  `["f",${quote(type)},${quote(id)},${quote(field)},${canonical(value)}]`;
 const quote = (text: string): string => JSON.stringify(text);
 
 /** The signature of a whole state, from scratch. */
