@@ -56,6 +56,7 @@ export function makeChange(parts: ChangeParts): Changed {
         change.verb ?? (change.do === 'put' && now !== undefined ? 'updated' : 'created'),
       );
     case 'update':
+      if (now === undefined) stop('not-found', { entity: change.entity, id: change.id });
       return made(parts, model, makeUpdate(parts, model, change), change.verb ?? 'updated');
     case 'delete':
       if (now === undefined) stop('not-found', { entity: change.entity, id: change.id });
