@@ -35,6 +35,12 @@ export interface Inspection extends Disposable {
   /** Rows of one SELECT over entity types. Throws `DatabaseFault` `query-refused`. */
   query(sql: string, parameters: readonly Json[]): readonly Readonly<Record<string, unknown>>[];
   examine(): Examination;
+  /** Recovery obligations: how many were ever opened here and are kept, and how many are open now. */
+  obligations(): { readonly opened: number; readonly open: number };
+  /** Batches that merged by field after a clash of versions, as the journal tells. */
+  merges(): number;
+  /** Action ids of batches that a person discarded, or replaced by a resolution. */
+  closedByPeople(): readonly string[];
   /** Everything unsent, sealed. Nothing leaves the outbox by it. */
   pack(): Uint8Array;
 }
@@ -88,6 +94,27 @@ export function inspectReplica(file: string): Inspection {
       );
     },
     examine: () => examine(store),
+    obligations: () => {
+      const row = database
+        .prepare('SELECT count(*) AS n, sum(closed_at IS NULL) AS open FROM main.hf_obligation')
+        .get();
+      return {
+        opened: (row?.['n'] as number | undefined) ?? 0,
+        open: (row?.['open'] as number | null | undefined) ?? 0,
+      };
+    },
+    merges: () =>
+      (database.prepare("SELECT sum(json_extract(facts, '$.merged')) AS n FROM main.hf_journal").get()?.['n'] as
+        | number
+        | null
+        | undefined) ?? 0,
+    closedByPeople: () =>
+      database
+        .prepare(
+          "SELECT action_id FROM main.hf_outcome WHERE json_extract(outcome, '$.state') IN ('discarded', 'replaced')",
+        )
+        .all()
+        .map((row) => row['action_id'] as string),
     pack: () => packOf(store),
     [Symbol.dispose]: () => database.close(),
   };

@@ -57,9 +57,22 @@ export class Judge {
   readonly #passed: number[] = [];
 
   /** ST3: what depends on a batch that a person has closed. `resolved` says what came in its place. */
-  rejudge(entities: LocalEntities, dependents: readonly OutboxRow[], resolved: Resolved): void {
+  rejudge(entities: LocalEntities, dependents: readonly OutboxRow[], resolved: Resolved, closed: OutboxRow): void {
     if (dependents.length === 0) return;
-    this.#apply(entities, dependents, this.#verdicts(entities, dependents, resolved), { merged: 0, parked: 0 }, null);
+    const verdicts = this.#verdicts(entities, dependents, { resolved, closed });
+    // What holds stands behind what it now builds on: all of it goes to the end, in its order.
+    const moved = dependents.map((row) => this.#toEnd(entities, row));
+    this.#apply(entities, moved, verdicts, { merged: 0, parked: 0 }, null);
+  }
+
+  /** Behind all other work of the outbox. */
+  #toEnd(entities: LocalEntities, row: OutboxRow): OutboxRow {
+    this.#outbox.takeOut(entities, row);
+    const { database } = this.#store;
+    const last = database.prepare('SELECT max(seq) AS seq FROM main.hf_outbox').get()?.['seq'] as number;
+    if (last === row.seq) return row;
+    database.prepare('UPDATE main.hf_outbox SET seq = ? WHERE seq = ?').run(last + 1, row.seq);
+    return { ...row, seq: last + 1 };
   }
 
   #judge(entities: LocalEntities, answered: OutboxRow, counts: { merged: number; parked: number }): boolean {
@@ -104,7 +117,11 @@ export class Judge {
     return row === undefined ? [] : (JSON.parse(row['pending'] as string) as number[]);
   }
 
-  #verdicts(entities: LocalEntities, rows: readonly OutboxRow[], resolved?: Resolved): readonly Rebased[] {
+  #verdicts(
+    entities: LocalEntities,
+    rows: readonly OutboxRow[],
+    after?: { readonly resolved: Resolved; readonly closed: OutboxRow },
+  ): readonly Rebased[] {
     const log = rows[0]?.log as string;
     const lowest = lowestBases(rows);
     return rebase({
@@ -120,9 +137,10 @@ export class Judge {
         const model = this.#store.tables.get(type)?.model;
         return model === null || model === undefined ? [] : brokenRules(model.data, fields);
       },
-      priorOf: (eventId) => this.#priorOf(eventId),
+      // The chain below the closed batch is still the author's own, though its row has gone.
+      priorOf: (eventId) => after?.closed.drafts.find((draft) => draft.id === eventId)?.prior ?? this.#priorOf(eventId),
       seenBefore: (eventId, field) => this.#seenBefore(log, rows, eventId, field),
-      ...(resolved === undefined ? {} : { resolved }),
+      ...(after === undefined ? {} : { resolved: after.resolved }),
     });
   }
 

@@ -94,7 +94,7 @@ function resolveOne(parts: PeopleParts, entry: DeskRow, choice: 'mine' | 'theirs
     parts.entities.flush();
     replacement = outbox.byAction(actionId);
   }
-  parts.judge.rejudge(parts.entities, dependents, resolvedBy(parts, row, replacement));
+  parts.judge.rejudge(parts.entities, dependents, resolvedBy(parts, row, replacement), row);
 }
 
 /** Work that is sending or owed is neither resolved nor discarded until answered (OB3). */
@@ -187,13 +187,15 @@ const settable = (
     Object.entries(fields).filter(([name]) => (model.byName.get(name)?.data.kind ?? 'serial') !== 'serial'),
   );
 
-function resolvedBy({ entities }: PeopleParts, closed: OutboxRow, replacement: OutboxRow | undefined): Resolved {
+function resolvedBy({ entities, store }: PeopleParts, closed: OutboxRow, replacement: OutboxRow | undefined): Resolved {
   const on = (drafts: readonly EventDraft[], type: string, id: string) =>
     drafts.filter((draft) => draft.entityType === type && draft.entityId === id);
   const replacing = new Map<string, string | null>();
   for (const draft of closed.drafts) {
     const other = on(replacement?.drafts ?? [], draft.entityType, draft.entityId).at(-1);
-    replacing.set(draft.id, other?.id ?? null);
+    // Where nothing takes its place, what was built on it stands on the newest pending work of the entity.
+    const key = { log: closed.log, type: draft.entityType, id: draft.entityId };
+    replacing.set(draft.id, other?.id ?? entities.priorOf(entities.get(key)) ?? null);
   }
   return {
     replacementOf: (eventId) => replacing.get(eventId),
@@ -202,7 +204,15 @@ function resolvedBy({ entities }: PeopleParts, closed: OutboxRow, replacement: O
       if (parked.length === 0) return undefined;
       const replaced = on(replacement?.drafts ?? [], type, id).map((draft) => draft.change);
       const { confirmed } = entities.get({ log: closed.log, type, id });
-      return resolutionEffect({ parked, confirmed: confirmed.state?.fields, replacement: replaced });
+      const last = store.database
+        .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
+        .get(closed.log, type, id)?.['fields'] as string | undefined;
+      return resolutionEffect({
+        parked,
+        confirmed: confirmed.state?.fields,
+        ...(last === undefined ? {} : { lastFields: JSON.parse(last) as JsonObject }),
+        replacement: replaced,
+      });
     },
   };
 }
@@ -221,7 +231,7 @@ export function discardInside(parts: PeopleParts, ids: readonly string[]): { rea
     const dependents = parts.outbox.dependentsOf(row);
     alsoHeld.push(...dependents.map((one) => one.actionId));
     parts.outbox.closeAs(parts.entities, row, { state: 'discarded' });
-    parts.judge.rejudge(parts.entities, dependents, resolvedBy(parts, row, undefined));
+    parts.judge.rejudge(parts.entities, dependents, resolvedBy(parts, row, undefined), row);
   }
   return { alsoHeld };
 }
