@@ -1,0 +1,169 @@
+import type { Database, Fault, JsonObject, Platform } from '@holdfast/core';
+import type { ReplicaState } from '../engine/replica-state.ts';
+import type { EntityModel } from '../engine/schema-model.ts';
+import type { ChannelEvents, OpenChannel, Tell } from '../link/messages.ts';
+import type { Status } from '../link/status.ts';
+import { Caller } from './caller.ts';
+import { createLiveQueries } from './live-queries.ts';
+import { createObserve, type Signal } from './observe.ts';
+import { createQueryRunner } from './query-runner.ts';
+import { createWaiters } from './waiters.ts';
+
+/** What a host needs of the sync engine. */
+export interface HostSync {
+  readonly status: Status;
+  onStatus(listener: (status: Status) => void): () => void;
+  /** SY2. `cancelled` resolves when the caller no longer waits. */
+  settle(cancelled: Promise<void>): Promise<{ readonly attention: number; readonly inTheWay: readonly string[] }>;
+  nudge(why: 'credentials' | 'online' | 'visible' | 'manual'): void;
+  pause(): Promise<void>;
+  resume(): void;
+  close(): Promise<void>;
+}
+
+export interface HostParts {
+  readonly database: Database;
+  readonly state: ReplicaState;
+  readonly sync: HostSync;
+  readonly platform: Platform;
+  /** An entity type as this file's tables are made: those of the schema, and those added at run time. */
+  readonly model: (type: string) => EntityModel | null;
+  /** Makes the views of types that came at run time. */
+  readonly openViews?: () => void;
+  /** Permits, obligations and whatever else is for tools only. */
+  readonly inspect?: () => JsonObject;
+  readonly observe?: (signal: Signal) => void;
+  /** What the host holds besides, to let go of at the end: locks, connections. */
+  readonly release?: () => void;
+}
+
+/**
+ * The host of one replica: whoever holds its file open and answers everybody who uses it.
+ *
+ * Owns the state, the sync engine and the callers. What must survive is in the file; callers keep what was not answered
+ * and ask the next host (CM5). After `close`, or when another host has taken over, every caller is told so once.
+ */
+export interface Host {
+  /** The call transport: messages are handed over as they are, answers may come during `send`. */
+  readonly openChannel: OpenChannel;
+  readonly status: Status;
+  /** SY4: ends within the bound of the sync engine, then closes the file. */
+  close(): Promise<void>;
+  /** Resolves when the host has ended, with the reason. */
+  readonly ended: Promise<Fault>;
+}
+
+export function openHost(parts: HostParts): Host {
+  const { state, sync, platform } = parts;
+  const observe = createObserve(platform.clock, parts.observe);
+  const runner = createQueryRunner({
+    database: parts.database,
+    digest: platform.digest,
+    model: parts.model,
+    observe,
+  });
+  const isPartial = () => state.logs().some((log) => log.stage !== 'visible');
+  const live = createLiveQueries({ runner, clock: platform.clock, observe, isPartial });
+  const waiters = createWaiters(state);
+  const callers = new Set<Caller>();
+  const { promise: ended, resolve: sayEnded } = Promise.withResolvers<Fault>();
+  let end: Fault | null = null;
+  let isUndoDue = false;
+
+  const tellAll = (tell: Tell) => {
+    for (const caller of callers) caller.tell(tell);
+  };
+  const tellUndo = () => {
+    isUndoDue = false;
+    if (end === null && callers.size > 0) tellAll({ tell: 'undo', undo: state.undoState('main') });
+  };
+  const stopListening = [
+    state.onChange((change) => {
+      if (change.tables.has(UNDECLARED)) {
+        // A type may have come with an event: its view, and every query, is looked at again (SC4).
+        parts.openViews?.();
+        runner.forget();
+        live.forget();
+      }
+      live.changed(change);
+      waiters.settled(change.settled);
+      for (const caller of callers) caller.settled(change.settled);
+      if (change.desk) tellAll({ tell: 'desk' });
+      if (change.outbox && !isUndoDue) {
+        isUndoDue = true;
+        platform.clock.soon(tellUndo);
+      }
+    }),
+    sync.onStatus((status) => tellAll({ tell: 'status', status })),
+  ];
+
+  const finish = (fault: Fault) => {
+    if (end !== null) return;
+    end = fault;
+    for (const stop of stopListening) stop();
+    live.close();
+    for (const caller of [...callers]) caller.end(fault);
+    callers.clear();
+    sayEnded(fault);
+  };
+
+  const close = async (fault: Fault): Promise<void> => {
+    if (end !== null) return;
+    finish(fault);
+    try {
+      await sync.close();
+    } finally {
+      state.close();
+      parts.release?.();
+    }
+  };
+  let closing: Promise<void> | null = null;
+
+  return {
+    openChannel: (events: ChannelEvents) => {
+      const caller = new Caller({
+        events,
+        state,
+        sync,
+        clock: platform.clock,
+        runner,
+        live,
+        waiters,
+        observe,
+        inspect: () => ({ ...factsOf(state), ...parts.inspect?.() }),
+        outranked: (fault) => {
+          closing ??= close(fault);
+        },
+        left: (one) => void callers.delete(one),
+      });
+      if (end !== null) {
+        const fault = end;
+        platform.clock.soon(() => caller.end(fault));
+        return caller;
+      }
+      callers.add(caller);
+      caller.welcome({ status: sync.status, undo: state.undoState('main'), replicaId: state.identity.replicaId });
+      return caller;
+    },
+    get status() {
+      return sync.status;
+    },
+    close: () => {
+      closing ??= close({ code: 'closed' });
+      return closing;
+    },
+    ended,
+  };
+}
+
+/** Where entities are kept whose type no table is for; definitions of types come there too. */
+const UNDECLARED = 'hf_entity';
+
+function factsOf(state: ReplicaState): JsonObject {
+  const { replicaId, ledger, account, workspace, generation, hostInstance } = state.identity;
+  return {
+    identity: { replicaId, ledger, account, workspace, generation, hostInstance },
+    counts: { ...state.counts() },
+    logs: state.logs().map(({ blocked, ...log }) => ({ ...log, blocked: blocked === null ? null : blocked.code })),
+  };
+}

@@ -1,0 +1,249 @@
+import { type Clock, type Fault, type Json, LIMITS } from '@holdfast/core';
+import { FaultError } from '../engine/fault-error.ts';
+import type {
+  Ask,
+  AskOf,
+  Channel,
+  ChannelEvents,
+  OpenChannel,
+  RequestName,
+  Requests,
+  Tell,
+  UndoState,
+} from './messages.ts';
+import type { Status } from './status.ts';
+
+/**
+ * The caller's side of a link, over any transport.
+ *
+ * Owns what was asked and not answered, and which live queries there are. When a host goes away, what can be repeated is
+ * asked of the next one (CM5, LK2): a commit under its action id, queries, waits, live queries. What a person decided
+ * (`resolve`, `undo`) is not: it fails with `no-owner`, since nobody can tell whether it was done. Everything is answered
+ * or failed within a bound, except waits for the ledger.
+ */
+export interface LinkParts {
+  readonly open: OpenChannel;
+  readonly clock: Clock;
+  /** How long to wait before each try to reach the next host; empty: there is no next one. */
+  readonly reopenMs?: readonly number[];
+}
+
+export interface LiveSink {
+  rows(tell: Extract<Tell, { tell: 'rows' }>): void;
+  failing(fault: Fault): void;
+}
+
+export interface LinkListener {
+  welcome?(tell: Extract<Tell, { tell: 'welcome' }>): void;
+  status?(status: Status): void;
+  undo?(undo: UndoState): void;
+  desk?(): void;
+  /** For good. Nothing is told after it. */
+  ended?(fault: Fault): void;
+}
+
+/** The part of `AbortSignal` that is needed. */
+export interface WaitSignal {
+  readonly aborted: boolean;
+  readonly reason?: unknown;
+  addEventListener(type: 'abort', run: () => void, options?: { once: boolean }): void;
+  removeEventListener(type: 'abort', run: () => void): void;
+}
+
+interface Pending {
+  readonly ask: Ask & { readonly id: string };
+  readonly resolve: (value: any) => void;
+  readonly reject: (cause: FaultError) => void;
+  stopTimer: (() => void) | null;
+}
+
+/** Not asked again of another host: nobody knows whether it was done. */
+const ONCE: ReadonlySet<string> = new Set(['resolve', 'discard', 'undo', 'redo']);
+/** Waits for the ledger or a person: no bound but the caller's own signal. */
+const UNBOUNDED: ReadonlySet<string> = new Set(['ordered', 'settle', 'pause']);
+
+export class Link {
+  readonly #parts: LinkParts;
+  readonly #pending = new Map<string, Pending>();
+  readonly #lives = new Map<string, { readonly ask: Ask; readonly sink: LiveSink }>();
+  readonly #listeners = new Set<LinkListener>();
+  #channel: Channel | null = null;
+  #number = 0;
+  /** Counts channels: what an older one still delivers is ignored. */
+  #generation = 0;
+  #tries = 0;
+  #end: Fault | null = null;
+  #isVisible = true;
+
+  constructor(parts: LinkParts) {
+    this.#parts = parts;
+  }
+
+  /** Opens the channel. Until then, and between two hosts, what is asked waits. */
+  start(): void {
+    if (this.#channel === null && this.#end === null) this.#open();
+  }
+
+  /** Null while the link may be used. */
+  get end(): Fault | null {
+    return this.#end;
+  }
+
+  listen(listener: LinkListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Rejects with `FaultError`: what the host refused, `no-owner`, `closed`, `aborted`. */
+  request<N extends RequestName>(
+    name: N,
+    send: Requests[N]['send'],
+    options: { readonly id?: string; readonly signal?: WaitSignal } = {},
+  ): Promise<Requests[N]['answer']> {
+    const { promise, resolve, reject } = Promise.withResolvers<Requests[N]['answer']>();
+    if (this.#end !== null) {
+      reject(new FaultError(this.#end));
+      return promise;
+    }
+    if (this.#pending.size >= LIMITS.linkRequestsMax) {
+      reject(new FaultError({ code: 'aborted', facts: { reason: 'too many requests wait for an answer' } }));
+      return promise;
+    }
+    this.#number += 1;
+    const id = options.id ?? `r${this.#number}`;
+    const ask = { ask: name, id, ...send } as unknown as AskOf<N>;
+    const pending: Pending = { ask: ask as Ask & { id: string }, resolve, reject, stopTimer: null };
+    this.#pending.set(id, pending);
+    if (options.signal !== undefined && !this.#watch(pending, options.signal, promise)) return promise;
+    this.#channel?.send(pending.ask);
+    // A function call has answered by now, and needs no timer.
+    if (this.#pending.get(id) === pending && !UNBOUNDED.has(name))
+      pending.stopTimer = this.#parts.clock.timer(LIMITS.linkAnswerMs, () =>
+        this.#settle(id, { code: 'no-owner', facts: { asked: name } }),
+      );
+    return promise;
+  }
+
+  live(key: string, sql: string, parameters: readonly Json[], sink: LiveSink): void {
+    if (this.#end !== null) return sink.failing(this.#end);
+    const ask: Ask = { ask: 'live', key, sql, parameters };
+    this.#lives.set(key, { ask, sink });
+    this.#channel?.send(ask);
+  }
+
+  drop(key: string): void {
+    if (this.#lives.delete(key)) this.#channel?.send({ ask: 'drop', key });
+  }
+
+  setVisible(isVisible: boolean): void {
+    this.#isVisible = isVisible;
+    this.#channel?.send({ ask: 'visible', isVisible });
+  }
+
+  close(): void {
+    this.#finish({ code: 'closed' });
+  }
+
+  // ── the channel ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #open(): void {
+    this.#generation += 1;
+    const generation = this.#generation;
+    const isCurrent = () => generation === this.#generation && this.#end === null;
+    const events: ChannelEvents = {
+      tell: (tell) => {
+        if (isCurrent()) this.#told(tell);
+      },
+      closed: () => {
+        if (isCurrent()) this.#lost({ code: 'no-owner' });
+      },
+    };
+    this.#channel = this.#parts.open(events);
+    if (!this.#isVisible) this.#channel.send({ ask: 'visible', isVisible: false });
+    for (const { ask } of [...this.#lives.values()]) this.#channel?.send(ask);
+    for (const { ask } of [...this.#pending.values()]) this.#channel?.send(ask);
+  }
+
+  #lost(fault: Fault): void {
+    this.#channel?.close();
+    this.#channel = null;
+    const delays = this.#parts.reopenMs ?? [];
+    const delay = delays[this.#tries];
+    if (delay === undefined) return this.#finish(fault);
+    this.#tries += 1;
+    for (const { ask } of [...this.#pending.values()]) if (ONCE.has(ask.ask)) this.#settle(ask.id, fault);
+    this.#parts.clock.timer(delay, () => this.start());
+  }
+
+  #finish(fault: Fault): void {
+    if (this.#end !== null) return;
+    this.#end = fault;
+    this.#generation += 1;
+    this.#channel?.close();
+    this.#channel = null;
+    for (const id of [...this.#pending.keys()]) this.#settle(id, fault);
+    for (const { sink } of this.#lives.values()) sink.failing(fault);
+    this.#lives.clear();
+    for (const listener of this.#listeners) listener.ended?.(fault);
+    this.#listeners.clear();
+  }
+
+  #told(tell: Tell): void {
+    switch (tell.tell) {
+      case 'answer': {
+        const pending = this.#pending.get(tell.id);
+        if (pending === undefined) return;
+        this.#pending.delete(tell.id);
+        pending.stopTimer?.();
+        return pending.resolve(tell.value);
+      }
+      case 'no':
+        return this.#settle(tell.id, tell.fault);
+      case 'rows':
+        return this.#lives.get(tell.key)?.sink.rows(tell);
+      case 'failing':
+        return this.#lives.get(tell.key)?.sink.failing(tell.fault);
+      case 'welcome':
+        this.#tries = 0;
+        for (const listener of this.#listeners) listener.welcome?.(tell);
+        return;
+      case 'status':
+        for (const listener of this.#listeners) listener.status?.(tell.status);
+        return;
+      case 'undo':
+        for (const listener of this.#listeners) listener.undo?.(tell.undo);
+        return;
+      case 'desk':
+        for (const listener of this.#listeners) listener.desk?.();
+        return;
+      case 'end':
+        return this.#lost(tell.fault);
+    }
+  }
+
+  #settle(id: string, fault: Fault): void {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) return;
+    this.#pending.delete(id);
+    pending.stopTimer?.();
+    pending.reject(new FaultError(fault));
+  }
+
+  /** Ends a wait when its caller gives up. False: he has already. */
+  #watch(pending: Pending, signal: WaitSignal, promise: Promise<unknown>): boolean {
+    const { id } = pending.ask;
+    const giveUp = () => {
+      if (this.#pending.get(id) !== pending) return;
+      this.#settle(id, { code: 'aborted' });
+      this.#channel?.send({ ask: 'cancel', id });
+    };
+    if (signal.aborted) {
+      this.#settle(id, { code: 'aborted' });
+      return false;
+    }
+    signal.addEventListener('abort', giveUp, { once: true });
+    const over = () => signal.removeEventListener('abort', giveUp);
+    promise.then(over, over);
+    return true;
+  }
+}
