@@ -44,6 +44,7 @@ interface Working {
   readonly before: HeldState | undefined;
   now: HeldState | undefined;
   lastEvent: string | undefined;
+  hasEvents: boolean;
   readonly isLocal: boolean;
 }
 
@@ -66,6 +67,7 @@ export function commitInside({ store, entities }: CommitParts, request: CommitRe
       before: entity.local,
       now: entity.local,
       lastEvent: entities.priorOf(entity),
+      hasEvents: false,
       isLocal: entity.table.model?.isLocal === true,
     };
     working.set(name, made);
@@ -106,6 +108,7 @@ export function commitInside({ store, entities }: CommitParts, request: CommitRe
     isMergedByAuthor ||= made.isUnderRules;
     const draft = draftOf({ store, now, at, change: made.change, type: made.type, one });
     one.lastEvent = draft.id;
+    one.hasEvents = true;
     drafts.push(draft);
     if (drafts.length > LIMITS.commitEventsMax)
       stop('batch-too-large', { events: drafts.length + queue.length, eventsMax: LIMITS.commitEventsMax });
@@ -295,7 +298,7 @@ function recordLocalOutcome(store: ReplicaStore, actionId: string, identity: str
 }
 
 function apply(entities: LocalEntities, one: Working, seq: number): void {
-  if (one.now === one.before) return;
+  if (one.now === one.before && !one.hasEvents) return;
   if (one.isLocal) {
     entities.setConfirmed(one.entity, { version: 0, state: one.now });
     return;

@@ -217,7 +217,7 @@ export class Device {
       this.pullAll(ledger);
       if (sent === 0 && this.head === before) return;
     }
-    throw new Error('it never settles');
+    throw new Error(`it never settles: ${JSON.stringify(this.state.counts())} ${JSON.stringify(this.database.prepare('SELECT seq, action_id, state, held_by, judge_at, rebases, fault, drafts, frame FROM main.hf_outbox').all())}`);
   }
 }
 
