@@ -52,6 +52,7 @@ export * from './rules.ts';
 export * from './schema.ts';
 export * from './schema-check.ts';
 export * from './schema-data.ts';
+export * from './schema-from.ts';
 export { entityProblem, schemaProblem } from './schema-problem.ts';
 export * from './schema-snapshot.ts';
 export type * from './schema-types.ts';

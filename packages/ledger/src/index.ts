@@ -21,4 +21,4 @@ export type {
   LogUsage,
   VerifyReport,
 } from './engine/engine.ts';
-export { createLedger, type Ledger, type Served, serveLedger } from './ledger.ts';
+export { createLedger, type Ledger, openEngineReadOnly, type Served, serveLedger } from './ledger.ts';

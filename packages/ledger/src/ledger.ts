@@ -10,7 +10,7 @@ import { createApp } from './http/app.ts';
 import { createLiveDoor, type LiveDoor } from './http/live.ts';
 import { createOrigins } from './http/origins.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import { openSqliteStore } from './stores/sqlite/store.ts';
+import { createSqliteStore } from './stores/sqlite/sqlite-store.ts';
 
 /** A ledger in a process of yours: `fetch` for any server, `attach` for a Node server that also speaks WebSocket. */
 export interface Ledger extends AsyncDisposable {
@@ -37,7 +37,7 @@ export async function createLedger(given: LedgerConfig): Promise<Ledger> {
   const config = defineLedger(given);
   const logger = createLogger(config);
   const platform = createNodePlatform();
-  const store = await openSqliteStore({ folder: config.store.sqlite, platform });
+  const store = createSqliteStore({ dir: config.store.sqlite, platform, logger });
   const admit = admitOf(config.admit);
   const engine = createEngine({
     store,
@@ -172,4 +172,11 @@ function urlOf(server: Server, host: string): string {
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** An engine that only reads a ledger's folder, beside the ledger that may be running on it: for verification and usage. */
+export function openEngineReadOnly(dir: string): Engine {
+  const platform = createNodePlatform();
+  const logger: Logger = () => undefined;
+  return createEngine({ store: createSqliteStore({ dir, platform, logger, isReadOnly: true }), platform, logger });
 }

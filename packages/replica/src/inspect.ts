@@ -13,6 +13,8 @@ import { packOf } from './engine/pack.ts';
 import type { DeskEntry, FollowedLog, OutboxCounts } from './engine/replica-state.ts';
 import { ReplicaStore } from './engine/replica-store.ts';
 
+export type { Examination, Finding } from './engine/inspect.ts';
+
 /**
  * Looks into a replica file without becoming its host: no lock, no generation, no write. Safe beside a running host; what
  * it reads is one committed moment per call.

@@ -1,44 +1,64 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { type Schema, type SchemaData, schemaData } from '@holdfast/core';
+import { checkSchema, nextSnapshot, type SchemaSnapshot, schemaData } from '@holdfast/core';
+import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
-import { Failure } from '../failure.ts';
+import { loadSchema } from '../load-schema.ts';
+import type { CommandContext } from '../main.ts';
 
-/** Loads an app's schema: the export `schema` of a module, or its default export. */
-export async function loadSchema(path: string): Promise<Schema> {
-  let module: Record<string, unknown>;
+export function registerSchema(program: Command, context: CommandContext): void {
+  const schema = program
+    .command('schema')
+    .description('print a schema, or check a change of it against what devices in the field hold');
+
+  schema
+    .command('print')
+    .description('the schema as data')
+    .argument('<file>', 'a module that exports "schema"')
+    .action(async (file: string) => {
+      const data = schemaData(await loadSchema(file));
+      context.output().value(data);
+      context.output().line(JSON.stringify(data, null, 2));
+    });
+
+  schema
+    .command('check')
+    .description('compare with the committed snapshot; exit 1 if devices in the field could not bear the change')
+    .argument('<file>', 'a module that exports "schema"')
+    .option('--lock <file>', 'the snapshot', 'schema.lock.json')
+    .option('--write', 'write the snapshot, if nothing is refused', false)
+    .action(async (file: string, options: { lock: string; write: boolean }) => {
+      const output = context.output();
+      const data = schemaData(await loadSchema(file));
+      const before = readSnapshot(options.lock);
+      if (before === null && !options.write) {
+        output.line(`There is no ${options.lock} yet. Write it with --write, and commit it.`);
+        context.exit(EXIT.failed);
+        return;
+      }
+      const changes = before === null ? [] : checkSchema(before, data);
+      const refused = changes.filter((change) => change.verdict === 'refused');
+      output.value({ changes, refused: refused.length });
+      for (const { what, change, verdict, why } of changes)
+        output.line(
+          `${what.padEnd(24)} ${change.padEnd(36)} ${verdict === 'safe' ? 'safe' : 'REFUSED'}${why === undefined || why === '' ? '' : `: ${why}`}`,
+        );
+      if (changes.length === 0) output.line('No change.');
+      if (refused.length > 0) {
+        context.exit(EXIT.failed);
+        return;
+      }
+      if (options.write) {
+        writeFileSync(options.lock, `${JSON.stringify(nextSnapshot(before, data), null, 2)}\n`);
+        output.line(`Wrote ${options.lock}.`);
+      }
+    });
+}
+
+function readSnapshot(path: string): SchemaSnapshot | null {
   try {
-    module = (await import(pathToFileURL(resolve(path)).href)) as Record<string, unknown>;
+    return JSON.parse(readFileSync(path, 'utf8')) as SchemaSnapshot;
   } catch (cause) {
-    throw new Failure({
-      code: 'schema-not-loaded',
-      what: `The schema file ${path} could not be loaded.`,
-      why: cause instanceof Error ? cause.message : String(cause),
-      next: 'Give the path of a module that exports "schema", made by defineSchema.',
-      exitCode: EXIT.wrongUse,
-      cause,
-    });
-  }
-  const schema = module['schema'] ?? module['default'];
-  if (typeof schema !== 'object' || schema === null)
-    throw new Failure({
-      code: 'schema-not-loaded',
-      what: `${path} exports no schema.`,
-      why: 'Neither "schema" nor a default export is there.',
-      next: 'export const schema = defineSchema({ … })',
-      exitCode: EXIT.wrongUse,
-    });
-  return schema as Schema;
-}
-
-export function readSnapshot(path: string): SchemaData | null {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8')) as SchemaData;
-  } catch {
-    return null;
+    if ((cause as { code?: string }).code === 'ENOENT') return null;
+    throw cause;
   }
 }
-
-export const writeSnapshot = (path: string, schema: Schema): void =>
-  writeFileSync(path, `${JSON.stringify(schemaData(schema), null, 2)}\n`);

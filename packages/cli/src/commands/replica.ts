@@ -1,0 +1,195 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import type { Json } from '@holdfast/core';
+import type { Finding, Inspection } from '@holdfast/replica/inspect';
+import type { Command } from 'commander';
+import { EXIT } from '../exit-codes.ts';
+import type { CommandContext } from '../main.ts';
+import { openHost, openInspection, type ReplicaOptions, withReplicaOptions } from '../open-replica.ts';
+import { countOf } from '../options.ts';
+import type { Output } from '../output.ts';
+
+/**
+ * Commands about a replica on this device. Those that only look read the file beside a running host; those that write open
+ * it as its host, and say so when another process has it.
+ */
+export function registerReplica(program: Command, context: CommandContext): void {
+  const replica = program.command('replica').description('look into a replica, and work with it');
+  const looking = (name: string, description: string) =>
+    withReplicaOptions(replica.command(name).description(description));
+
+  looking('status', 'where it stands: logs, heads, unsent work, what waits for a person').action(
+    (options: ReplicaOptions) => {
+      using inspection = openInspection(options);
+      showStatus(inspection, context.output());
+    },
+  );
+
+  looking('query', 'run one SELECT over its entity types')
+    .argument('<sql>', 'for example: select number, title from issue where status = ?')
+    .option('--param <value...>', 'a value for each ?, JSON or text')
+    .action((sql: string, options: ReplicaOptions & { param?: string[] }) => {
+      using inspection = openInspection(options);
+      context.output().table(inspection.query(sql, (options.param ?? []).map(parameterOf)));
+    });
+
+  looking('watch', 'run a query again whenever its result changes')
+    .argument('<sql>')
+    .option('--param <value...>', 'a value for each ?, JSON or text')
+    .option('--every <ms>', 'how often to look', countOf('--every', 50, 60_000), 300)
+    .option('--times <n>', 'stop after so many results', countOf('--times', 1, 1_000_000))
+    .action((sql: string, options: ReplicaOptions & { param?: string[]; every: number; times?: number }) =>
+      watch(sql, options, context.output()),
+    );
+
+  looking('journal', 'what sync did, newest first; never payloads')
+    .option('--before <seq>', 'older than this entry', countOf('--before', 1, Number.MAX_SAFE_INTEGER))
+    .action((options: ReplicaOptions & { before?: number }) => {
+      using inspection = openInspection(options);
+      const entries = inspection.journal(options.before);
+      context.output().table(entries.map(({ seq, at, kind, facts }) => ({ seq, at, kind, facts })));
+    });
+
+  looking('desk', 'what waits for a person, and what the engine decided').action((options: ReplicaOptions) => {
+    using inspection = openInspection(options);
+    const desk = inspection.desk();
+    const output = context.output();
+    if (output.json) for (const entry of desk) output.value(entry);
+    else if (desk.length === 0) output.line('Nothing waits.');
+    for (const entry of output.json ? [] : desk) {
+      output.line(
+        `${entry.id}  ${entry.kind}${entry.label === undefined ? '' : `  ${entry.label}`}  ${entry.entity.type}/${entry.entity.id}${entry.held > 0 ? `  (${entry.held} later writes wait for it)` : ''}`,
+      );
+      for (const { field, base, mine, theirs, by } of entry.fields)
+        output.line(
+          `   ${field.padEnd(16)} base ${text(base)}   mine ${text(mine)}   theirs ${text(theirs)}${by === '' ? '' : ` (${by})`}`,
+        );
+    }
+    if (desk.some((entry) => entry.needs === 'answer')) context.exit(EXIT.personNeeded);
+  });
+
+  looking('doctor', 'check every invariant of the file from scratch, and say what is safe to do').action(
+    (options: ReplicaOptions) => {
+      using inspection = openInspection(options);
+      const output = context.output();
+      output.progress('Reading the whole file …');
+      const { findings, checked } = inspection.examine();
+      output.value({ findings, checked });
+      output.line(
+        `Checked ${checked.logs} logs, ${checked.events} events, ${checked.entities} entities, ${checked.batches} unsent batches, ${checked.permits} permits, ${checked.obligations} obligations.`,
+      );
+      if (findings.length === 0)
+        output.line('Everything fits: conservation, cursor, chain, projection, signature, permits.');
+      for (const finding of findings) showFinding(finding, output);
+      if (findings.length > 0) context.exit(EXIT.damageFound);
+    },
+  );
+
+  looking('pack', 'copy everything unsent into a file; nothing leaves the outbox by it')
+    .requiredOption('--to <file>', 'the pack')
+    .action((options: ReplicaOptions & { to: string }) => {
+      using inspection = openInspection(options);
+      const bytes = inspection.pack();
+      writeFileSync(options.to, bytes, { mode: 0o600, flag: 'wx' });
+      const { unsent } = inspection.counts();
+      context.output().value({ file: options.to, bytes: bytes.byteLength, batches: unsent });
+      context.output().line(`${unsent} unsent batches are in ${options.to}. They are still in the outbox, too.`);
+    });
+
+  looking('unpack', 'take a pack’s batches into the outbox; what is here already is not taken twice')
+    .argument('<file>')
+    .action(async (file: string, options: ReplicaOptions) => {
+      await using host = await openHost(options);
+      const { batches, already } = await host.replica.unpack(readFileSync(file));
+      context.output().value({ batches, already });
+      context.output().line(`${batches} batches taken, ${already} were here already.`);
+    });
+
+  looking('commit', 'write one entity, as JSON')
+    .argument('<entity>', 'an entity type of the schema')
+    .argument('<json>', '{ … } to create; { "id": …, … } to update on purpose')
+    .option('--label <text>', 'what undo and desk call it', 'Command line')
+    .option('--delete', 'delete the entity with this id instead', false)
+    .option('--settle', 'wait until the ledger has it', false)
+    .action(
+      async (
+        entity: string,
+        json: string,
+        options: ReplicaOptions & { label: string; delete: boolean; settle: boolean },
+      ) => {
+        await using host = await openHost(options);
+        const { id, actionId } = await host.write(entity, JSON.parse(json) as Record<string, Json>, options);
+        if (options.settle) {
+          const { attention } = await host.replica.settle({ signal: AbortSignal.timeout(30_000) });
+          if (attention > 0) context.exit(EXIT.personNeeded);
+        }
+        context.output().value({ entity, id, action: actionId });
+        context.output().line(`${entity}/${id} is durable on this device.`);
+      },
+    );
+}
+
+function showStatus(inspection: Inspection, output: Output): void {
+  const { owner } = inspection;
+  const counts = inspection.counts();
+  const logs = inspection.logs();
+  output.value({ owner, counts, logs });
+  output.line(`workspace   ${owner.workspace} of ${owner.account} at ${owner.ledger}`);
+  output.line(`replica     ${owner.replicaId}, generation ${owner.generation}`);
+  output.line(
+    `unsent      ${counts.unsent} (${counts.sending} sending, ${counts.waiting} waiting, ${counts.parked} parked, ${counts.held} held, ${counts.lost} lost)`,
+  );
+  output.line(`attention   ${counts.attention}`);
+  if (!output.json)
+    output.table(
+      logs.map(({ log, stage, head, ledgerHead, blocked, lastSyncedAt }) => ({
+        log,
+        stage,
+        head,
+        'ledger head': ledgerHead,
+        blocked: blocked?.code ?? '',
+        'last synced': lastSyncedAt ?? 'never',
+      })),
+    );
+}
+
+function showFinding({ check, log, what, next }: Finding, output: Output): void {
+  output.line(`\n${check}${log === undefined ? '' : ` (${log})`}: ${what}`);
+  output.line(`   ${next}`);
+}
+
+async function watch(
+  sql: string,
+  options: ReplicaOptions & { param?: string[]; every: number; times?: number },
+  output: Output,
+): Promise<void> {
+  const parameters = (options.param ?? []).map(parameterOf);
+  let last = '';
+  let shown = 0;
+  using inspection = openInspection(options);
+  let isStopped = false;
+  process.once('SIGINT', () => {
+    isStopped = true;
+  });
+  while (!isStopped) {
+    const rows = inspection.query(sql, parameters);
+    const now = JSON.stringify(rows);
+    if (now !== last) {
+      last = now;
+      output.table(rows);
+      shown += 1;
+      if (options.times !== undefined && shown >= options.times) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, options.every));
+  }
+}
+
+/** JSON where it is JSON, else the text itself: `--param doing` and `--param 3` both mean what they say. */
+function parameterOf(given: string): Json {
+  try {
+    return JSON.parse(given) as Json;
+  } catch {
+    return given;
+  }
+}
+
+const text = (value: unknown): string => (value === undefined || value === null ? '–' : JSON.stringify(value));

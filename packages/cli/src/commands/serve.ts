@@ -1,0 +1,141 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { defineLedger, type LedgerConfig, type Served, serveLedger, shownConfig, staticTokens } from '@holdfast/ledger';
+import type { Command } from 'commander';
+import { EXIT } from '../exit-codes.ts';
+import { Failure } from '../failure.ts';
+import type { CommandContext } from '../main.ts';
+import { countOf } from '../options.ts';
+import type { Output } from '../output.ts';
+import { trackerSchema } from '../tracker-schema.ts';
+
+interface ServeOptions {
+  readonly config?: string;
+  readonly dev?: boolean;
+  readonly dir?: string;
+  readonly port?: number;
+  readonly host?: string;
+  readonly printConfig?: boolean;
+}
+
+export function registerServe(program: Command, context: CommandContext): void {
+  const port = countOf('--port', 0, 65_535);
+  program
+    .command('serve')
+    .description('run a ledger from holdfast.config.ts')
+    .option('--config <file>', 'the configuration', 'holdfast.config.ts')
+    .option('--dev', 'workspace "dev", token "dev" with all roles, made on first use, loopback only')
+    .option('--dir <folder>', 'where the ledger keeps its files (HOLDFAST_DIR)')
+    .option('--port <n>', 'the public port; 0 takes any (HOLDFAST_PORT)', port)
+    .option('--host <address>', 'the address to listen on (HOLDFAST_HOST)')
+    .option('--print-config', 'print the effective configuration without secrets, and stop')
+    .action((options: ServeOptions) => serve(options, context.output()));
+  program
+    .command('dev')
+    .description('the same as "serve --dev"')
+    .option('--dir <folder>', 'where the ledger keeps its files')
+    .option('--port <n>', 'the public port; 0 takes any', port)
+    .action((options: ServeOptions) => serve({ ...options, dev: true }, context.output()));
+}
+
+async function serve(options: ServeOptions, output: Output): Promise<void> {
+  const config = await effective(options);
+  if (options.printConfig === true) {
+    output.line(JSON.stringify(shownConfig(config), null, 2));
+    output.value(shownConfig(config));
+    return;
+  }
+  const served = await serveLedger(config).catch((cause: unknown) => {
+    throw notServed(cause, config);
+  });
+  tell(served, options, output);
+  await stopped();
+  output.line('Closing: no new work, goodbye to sockets, open requests finished.');
+  await served.close();
+}
+
+/** Flag, then environment, then file. */
+async function effective(options: ServeOptions): Promise<LedgerConfig> {
+  const env = process.env;
+  const port = options.port ?? (env['HOLDFAST_PORT'] === undefined ? undefined : Number(env['HOLDFAST_PORT']));
+  const host = options.host ?? env['HOLDFAST_HOST'];
+  const dir = options.dir ?? env['HOLDFAST_DIR'];
+  const base = options.dev === true ? devConfig() : await loadConfig(options.config ?? 'holdfast.config.ts');
+  if (options.dev === true && host !== undefined && !['127.0.0.1', '::1', 'localhost'].includes(host))
+    throw new Failure({
+      code: 'not-for-dev',
+      what: `A development ledger does not listen on ${host}.`,
+      why: 'Its token is known to everybody.',
+      next: 'Write a holdfast.config.ts with real access, and run "holdfast serve".',
+      exitCode: EXIT.wrongUse,
+    });
+  return defineLedger({
+    ...base,
+    ...(dir === undefined ? {} : { store: { sqlite: dir } }),
+    listen: { ...base.listen, ...(port === undefined ? {} : { port }), ...(host === undefined ? {} : { host }) },
+  });
+}
+
+const devConfig = (): LedgerConfig => ({
+  schema: trackerSchema,
+  store: { sqlite: '.holdfast/ledger' },
+  access: staticTokens({ dev: { account: 'dev', grants: { '*': 'administrator' } } }),
+  createOnFirstUse: true,
+  listen: { host: '127.0.0.1' },
+  origins: ['http://localhost:5173', 'http://127.0.0.1:5173'],
+  logLevel: 'warn',
+});
+
+async function loadConfig(path: string): Promise<LedgerConfig> {
+  const file = resolve(path);
+  if (!existsSync(file))
+    throw new Failure({
+      code: 'no-config',
+      what: `There is no ${path}.`,
+      why: 'A ledger needs to know who may come in.',
+      next: 'Write one with defineLedger({ … }), or run "holdfast dev" to try things out.',
+      exitCode: EXIT.wrongUse,
+    });
+  const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown; readonly config?: unknown };
+  return (module.default ?? module.config) as LedgerConfig;
+}
+
+function notServed(cause: unknown, config: LedgerConfig): unknown {
+  const { code } = cause as { readonly code?: string };
+  if (code === 'EADDRINUSE')
+    return new Failure({
+      code: 'port-in-use',
+      what: `Port ${config.listen?.port ?? 4800} is taken.`,
+      why: 'Another program listens there, perhaps another ledger.',
+      next: 'Stop it, or choose another port with --port.',
+      cause,
+    });
+  if (code === 'busy')
+    return new Failure({
+      code: 'ledger-in-use',
+      what: `Another ledger holds ${config.store.sqlite}.`,
+      why: 'Two ledgers on one folder would order things twice.',
+      next: 'Stop the other one, or choose another folder with --dir.',
+      cause,
+    });
+  return cause;
+}
+
+function tell(served: Served, options: ServeOptions, output: Output): void {
+  output.value({ url: served.url, admin: served.adminUrl, dev: options.dev === true });
+  output.line(`Ledger    ${served.url}`);
+  output.line(`Admin     ${served.adminUrl}/metrics  /healthz  /readyz`);
+  if (options.dev === true) {
+    output.line(
+      'Workspace dev (made on first use)   token dev   all roles   loopback only: not for data you care about',
+    );
+    output.line(`Try       curl -H 'Authorization: Bearer dev' ${served.url}/v1/session`);
+  }
+}
+
+const stopped = (): Promise<void> =>
+  new Promise((resolve) => {
+    process.once('SIGINT', () => resolve());
+    process.once('SIGTERM', () => resolve());
+  });

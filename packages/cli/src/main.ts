@@ -1,0 +1,70 @@
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { registerLedger } from './commands/ledger.ts';
+import { registerDemo } from './commands/register-demo.ts';
+import { registerReplica } from './commands/replica.ts';
+import { registerSchema } from './commands/schema.ts';
+import { registerServe } from './commands/serve.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+import { toFailure } from './failure.ts';
+import { createOutput, type Output, type Streams } from './output.ts';
+
+/** What a command needs of its surroundings. */
+export interface CommandContext {
+  /** How this run speaks; with `--json`, in JSON. */
+  output(): Output;
+  /** The exit code, where it is not `done`. */
+  exit(code: ExitCode): void;
+}
+
+/** Runs the command line. Resolves to the exit code; never throws. */
+export async function run(
+  args: readonly string[],
+  streams: Streams = { out: process.stdout, err: process.stderr },
+): Promise<number> {
+  let code: ExitCode = EXIT.done;
+  const isJson = args.includes('--json');
+  const output = createOutput({ json: isJson, streams });
+  const context: CommandContext = {
+    output: () => output,
+    exit: (next) => {
+      code = next;
+    },
+  };
+  const program = new Command('holdfast')
+    .description('A local-first sync engine: every device a full SQLite replica, one ledger that orders them.')
+    .version(versionOf(), '--version')
+    .option('--json', 'one JSON value a line on stdout; errors as JSON on stderr')
+    .configureOutput({ writeOut: (text) => streams.out.write(text), writeErr: (text) => streams.err.write(text) })
+    .exitOverride()
+    .showHelpAfterError('Add --help to see what there is.')
+    .addHelpText('after', EXIT_HELP);
+  registerDemo(program, context);
+  registerServe(program, context);
+  registerSchema(program, context);
+  registerReplica(program, context);
+  registerLedger(program, context);
+  try {
+    await program.parseAsync(
+      args.filter((one) => one !== '--json'),
+      { from: 'user' },
+    );
+    return code;
+  } catch (cause) {
+    if (cause instanceof CommanderError) return cause.exitCode === 0 ? EXIT.done : EXIT.wrongUse;
+    const failure = toFailure(cause);
+    output.failure(failure);
+    return failure.exitCode;
+  } finally {
+    output.endProgress();
+  }
+}
+
+const EXIT_HELP = `
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 a person is needed, 4 damage found, 5 not reachable.
+Every command takes --json. Errors have a code that is explained in docs/ERRORS.md.`;
+
+function versionOf(): string {
+  const manifest = new URL('../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
+}

@@ -1,0 +1,121 @@
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Json, type Schema, schemaFrom } from '@holdfast/core';
+import { type Client, createClient, type Replica } from '@holdfast/replica';
+import { type Inspection, inspectReplica } from '@holdfast/replica/inspect';
+import type { Command } from 'commander';
+import { EXIT } from './exit-codes.ts';
+import { Failure } from './failure.ts';
+import { tokenFrom } from './options.ts';
+
+/** Which replica a command is about. */
+export interface ReplicaOptions {
+  readonly dir: string;
+  readonly workspace?: string;
+  readonly account?: string;
+  readonly tokenFile?: string;
+}
+
+export const withReplicaOptions = (command: Command): Command =>
+  command
+    .option('--dir <folder>', 'the folder of the replicas', './replica')
+    .option('--workspace <name>', 'which one, where the folder holds several')
+    .option('--account <id>', 'whose, where the folder holds several')
+    .option('--token-file <file>', 'a file with the token, for commands that sync; else HOLDFAST_TOKEN');
+
+/** Opens the file to look into it. */
+export function openInspection(options: ReplicaOptions): Inspection {
+  const files = replicaFiles(options.dir);
+  const found: { readonly file: string; readonly inspection: Inspection }[] = [];
+  for (const file of files) {
+    const inspection = inspectReplica(file);
+    const isMeant =
+      (options.workspace === undefined || inspection.owner.workspace === options.workspace) &&
+      (options.account === undefined || inspection.owner.account === options.account);
+    if (isMeant) found.push({ file, inspection });
+    else inspection[Symbol.dispose]();
+  }
+  const [one, ...others] = found;
+  if (one !== undefined && others.length === 0) return one.inspection;
+  const names = found.map(({ inspection: { owner } }) => `${owner.workspace} of ${owner.account}`);
+  for (const { inspection } of found) inspection[Symbol.dispose]();
+  throw new Failure({
+    code: one === undefined ? 'not-found' : 'which-replica',
+    what:
+      one === undefined
+        ? `There is no such replica in ${options.dir}.`
+        : `${options.dir} holds ${found.length} replicas that could be meant.`,
+    why: one === undefined ? `It holds ${files.length} replica files.` : names.join(', '),
+    next:
+      one === undefined
+        ? 'Give the folder that the app passes as "dir", with --dir.'
+        : 'Say which, with --workspace and --account.',
+    exitCode: EXIT.wrongUse,
+  });
+}
+
+const isReplicaFile = (name: string): boolean => /\.(sqlite|db)$/.test(name);
+
+function replicaFiles(dir: string): readonly string[] {
+  if (!existsSync(dir)) return [];
+  if (statSync(dir).isFile()) return [dir];
+  return readdirSync(dir, { recursive: true })
+    .map(String)
+    .filter(isReplicaFile)
+    .map((name) => join(dir, name));
+}
+
+export interface OpenedHost extends AsyncDisposable {
+  readonly replica: Replica<Schema>;
+  write(
+    entity: string,
+    fields: Record<string, Json>,
+    options: { readonly label: string; readonly delete: boolean },
+  ): Promise<{ readonly id: string; readonly actionId: string }>;
+}
+
+/** Opens the file as its host, with the schema that it was opened with last. */
+export async function openHost(options: ReplicaOptions): Promise<OpenedHost> {
+  const inspection = openInspection(options);
+  const { owner, schema: data } = inspection;
+  inspection[Symbol.dispose]();
+  const schema = schemaFrom(data);
+  const token = tokenFrom(options);
+  const client: Client<Schema> = createClient({
+    schema,
+    dir: options.dir,
+    ledger: owner.ledger,
+    account: { id: owner.account, ...(token === null ? {} : { token: () => token }) },
+  });
+  const replica = await client.open(owner.workspace);
+  return {
+    replica,
+    write: async (entity, fields, { label, delete: isDelete }) => {
+      if (data.entities[entity] === undefined)
+        throw new Failure({
+          code: 'unknown-entity',
+          what: `This replica has no entity type "${entity}".`,
+          why: `It has ${Object.keys(data.entities).join(', ')}.`,
+          next: 'Use one of these.',
+          exitCode: EXIT.wrongUse,
+        });
+      const { id, ...patch } = fields;
+      const write = replica.commit(
+        (tx) => {
+          const of = tx[entity] as unknown as {
+            create(f: unknown): string;
+            update(id: unknown, f: unknown): void;
+            delete(id: unknown): void;
+          };
+          if (isDelete) of.delete(id);
+          else if (id === undefined) return of.create(patch);
+          else of.update(id, patch);
+          return String(id);
+        },
+        { label },
+      );
+      return { id: await write, actionId: write.id };
+    },
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+  };
+}
