@@ -57,8 +57,8 @@ export interface Engine {
   // ── for operators: no actor, no refusal; a store that fails rejects ─────────────────────────────────────────────
   status(): MaybePromise<EngineStatus>;
   usage(workspace: string): MaybePromise<readonly LogUsage[]>;
-  /** Computes chain, folded state and signature of a log from its events, and compares with what is stored. */
-  verify(ref: LogRef): MaybePromise<VerifyReport>;
+  /** Computes chain, folded state and signature of a log from its events, and compares with what is stored. Null: no such log. */
+  verify(ref: LogRef): MaybePromise<VerifyReport | null>;
 
   /** No new requests, `going-away` to all sockets, groups in work finished, store closed. */
   close(): Promise<void>;
@@ -249,9 +249,6 @@ export interface LiveConnection {
   closed(): void;
 }
 
+export { createEngine } from './create-engine.ts';
 /** What refused operations carry; named here so that a door needs no other import. */
 export type { RefusalCode };
-
-export function createEngine(config: EngineConfig): Engine {
-  throw new Error(`not built yet: ${config.store}`);
-}

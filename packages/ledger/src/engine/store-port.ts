@@ -47,9 +47,6 @@ export interface LedgerStore {
     ref: StoreRef,
     key: EntityKey & { readonly after: number; readonly max: number },
   ): MaybePromise<readonly EventText[] | undefined>;
-  /** One operation by its last version: `verify` compares its signature. */
-  operation(ref: StoreRef, lastVersion: number): MaybePromise<OperationRow | undefined>;
-
   replicas(workspace: string): MaybePromise<readonly ReplicaRow[] | undefined>;
   /** RT7. Kept when it is higher than what was known; need not be durable at once. */
   recordProven(
@@ -70,7 +67,7 @@ export interface StoreRef {
 
 export type StoreHint =
   | { readonly kind: 'appended'; readonly ref: StoreRef }
-  | { readonly kind: 'fenced'; readonly workspace: string; readonly replica: string };
+  | { readonly kind: 'fenced'; readonly workspace: string; readonly replica: string; readonly generation: number };
 
 /** What went wrong in a store, translated once by its adapter. */
 export class StoreFault extends Error {
@@ -232,7 +229,7 @@ export interface UsageRow {
 // ── append ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface AppendRead {
-  /** Chains wanted. Versions above the head are left out of the answer; 0 is chain(0). */
+  /** Chains wanted. Versions above the head are left out of the answer; version 0 is never asked for. */
   readonly versions: readonly number[];
   readonly replicas: readonly string[];
   readonly requestIds: readonly string[];
@@ -243,6 +240,8 @@ export interface AppendRead {
   readonly entities: readonly EntityRead[];
   /** Entity types whose run-time definition is wanted (SC4), from this log or `main`. */
   readonly types: readonly string[];
+  /** How many run-time types the log has is wanted. */
+  readonly countsTypes: boolean;
 }
 
 export interface EntityRead extends EntityKey {
@@ -270,6 +269,8 @@ export interface AppendState {
   readonly entities: ReadonlyMap<string, EntityEvents>;
   /** Fields of the defining entity, canonical, by type name. */
   readonly types: ReadonlyMap<string, string>;
+  /** Live run-time types of this log; null where it was not asked. */
+  readonly typeCount: number | null;
 }
 
 export const entityKey = (type: string, id: string): string => `${type} ${id}`;
@@ -357,7 +358,7 @@ export interface EventText {
 
 export type OperationOutline = Pick<
   OperationRow,
-  'firstVersion' | 'count' | 'bytes' | 'partEvents' | 'requestId' | 'replicaId'
+  'firstVersion' | 'count' | 'bytes' | 'partEvents' | 'requestId' | 'replicaId' | 'signature'
 >;
 
 export interface PageRead {

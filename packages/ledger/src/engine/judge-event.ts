@@ -1,0 +1,225 @@
+import {
+  type EntityState,
+  type EventDraft,
+  foldChange,
+  foldStored,
+  type JsonObject,
+  judgeEvent,
+  type RefusalCode,
+  RUN_TIME_TYPE,
+  type StoredEvent,
+  sameValue,
+  theirsSince,
+} from '@holdfast/core';
+import type { Actor, Admit } from './engine.ts';
+import type { EntityInWork, LogInWork } from './log-in-work.ts';
+import { runTimeTypeProblem } from './run-time-type.ts';
+import { numbered, type SerialFields, serialsOfDefinition, serialWritten } from './serials.ts';
+
+/** Why an operation is refused: one of LG4's answers, with its facts. */
+export interface EventRefusal {
+  readonly code: RefusalCode;
+  readonly message?: string;
+  readonly details?: JsonObject;
+}
+
+export const refusal = (code: RefusalCode, details?: JsonObject, message?: string): EventRefusal => ({
+  code,
+  ...(message === undefined ? {} : { message }),
+  ...(details === undefined ? {} : { details }),
+});
+
+export const isRefusal = (value: object): value is EventRefusal => 'code' in value;
+
+/** What judging an event needs besides the log. */
+export interface EventContext {
+  readonly workspace: string;
+  readonly actor: Actor;
+  readonly recordedAt: string;
+  readonly merge: 'fields' | 'author';
+  readonly serials: SerialFields;
+  readonly admit: Admit | undefined;
+}
+
+/** An event that is accepted if its operation is. */
+export interface JudgedEvent {
+  readonly entity: EntityInWork;
+  readonly entityVersion: number;
+  readonly assigned: JsonObject | undefined;
+}
+
+/**
+ * LG4 for one event, in its order: prior, base, theirs, clash; then fold (EV6), numbers (EV7) and `admit` (LG14). On
+ * success the entity stands as after the event. `own` are the earlier events of the same operation, by id.
+ */
+export function judgeOne(
+  log: LogInWork,
+  draft: EventDraft,
+  place: { readonly version: number; readonly path: string; readonly own: ReadonlyMap<string, EventDraft> },
+  context: EventContext,
+): JudgedEvent | EventRefusal {
+  const entity = log.entity(draft.entityType, draft.entityId);
+  const before = log.touch(entity);
+  const missing = priorProblem(log, draft, place);
+  if (missing !== null) return missing;
+  if (draft.base > before.version)
+    return refusal('base-ahead', { ...named(entity), base: draft.base, entityVersion: before.version });
+  const verdict = verdictOf(entity, draft, context.merge);
+  if (verdict === 'clash')
+    return refusal('version-conflict', {
+      ...named(entity),
+      entityVersion: before.version,
+      logVersion: before.lastVersion,
+      event: draft.id,
+    });
+  const problem = verdict === 'apply' ? formProblem(log, entity, draft, place.path, context.serials) : null;
+  if (problem !== null) return problem;
+  return append(log, entity, draft, place.version, verdict, context);
+}
+
+const named = ({ type, id }: EntityInWork): JsonObject => ({ type, id });
+
+function priorProblem(
+  log: LogInWork,
+  { prior, entityType, entityId }: EventDraft,
+  { own, path }: { readonly own: ReadonlyMap<string, EventDraft>; readonly path: string },
+): EventRefusal | null {
+  if (prior === undefined) return null;
+  const found = own.get(prior) ?? log.event(prior);
+  if (found === undefined) return refusal('prior-missing', { prior });
+  return found.entityType === entityType && found.entityId === entityId
+    ? null
+    : refusal('invalid-event', { path: `${path}.prior`, reason: 'an event of another entity' });
+}
+
+function verdictOf(entity: EntityInWork, draft: EventDraft, merge: 'fields' | 'author'): 'apply' | 'same' | 'clash' {
+  const { base } = draft;
+  // The usual case: the author saw the newest version.
+  if (base === entity.version) return 'apply';
+  const oldest = entity.events[0];
+  // Not all of them were read: more than anybody looks at (LG4's bound). The replica judges there.
+  if (oldest === undefined || oldest.entityVersion > base + 1) return 'clash';
+  const found = theirsSince(entity.events, { base, prior: draft.prior });
+  if (found.isTooMany) return 'clash';
+  if (found.theirs.length === 0) return 'apply';
+  if (merge === 'author') return 'clash';
+  const { verdict } = judgeEvent(
+    draft.change,
+    found.theirs.map((their) => their.change),
+  );
+  return verdict;
+}
+
+/** What cannot take effect on the state that it meets. */
+function formProblem(
+  log: LogInWork,
+  entity: EntityInWork,
+  draft: EventDraft,
+  path: string,
+  serials: SerialFields,
+): EventRefusal | null {
+  const folded = foldChange(entity.state?.fields, draft.change);
+  if (!folded.ok) {
+    const facts = folded.fault.facts as JsonObject;
+    return refusal('invalid-event', { ...facts, path: `${path}.${String(facts['path'])}` });
+  }
+  if (draft.entityType === RUN_TIME_TYPE) {
+    const problem = runTimeTypeProblem(draft.entityId, folded.value, entity.state === undefined, log);
+    if (problem !== null) return refusal('invalid-event', { path: `${path}.change`, reason: problem });
+  }
+  if (entity.state === undefined) return null;
+  const written = serialWritten(draft.change, serialsFor(log, entity.type, serials));
+  return written === undefined
+    ? null
+    : refusal('invalid-event', { path: `${path}.change`, reason: 'the ledger numbers this field', field: written });
+}
+
+function append(
+  log: LogInWork,
+  entity: EntityInWork,
+  draft: EventDraft,
+  version: number,
+  verdict: 'apply' | 'same',
+  context: EventContext,
+): JudgedEvent | EventRefusal {
+  const before = entity.state;
+  const entityVersion = entity.version + 1;
+  const assigned = verdict === 'apply' && before === undefined ? numbersFor(log, entity, draft, context) : undefined;
+  const after = foldStored(before, {
+    ...draft,
+    version,
+    entityVersion,
+    actor: context.actor.account,
+    recordedAt: context.recordedAt,
+    ...(assigned === undefined ? {} : { assigned }),
+  } as StoredEvent);
+  entity.state = after;
+  entity.version = entityVersion;
+  entity.lastVersion = version;
+  entity.events.push({ id: draft.id, prior: draft.prior, entityVersion, change: draft.change });
+  const notAdmitted = context.admit === undefined ? null : askAdmit(context.admit, log, draft, before, after, context);
+  return notAdmitted ?? { entity, entityVersion, assigned };
+}
+
+function numbersFor(
+  log: LogInWork,
+  entity: EntityInWork,
+  draft: EventDraft,
+  context: EventContext,
+): JsonObject | undefined {
+  if (draft.change.op === 'delete') return undefined;
+  const fields = serialsFor(log, entity.type, context.serials);
+  if (fields.length === 0) return undefined;
+  const { assigned, serials } = numbered(entity.type, fields, entity.assigned, log.serials);
+  log.serials = serials;
+  entity.assigned = { ...entity.assigned, ...assigned };
+  return assigned;
+}
+
+/** A type's serial fields: from the configured schema, from the log in work, or as the store knows it. */
+function serialsFor(log: LogInWork, type: string, serials: SerialFields): readonly string[] {
+  if (serials.knows(type)) return serials.of(type);
+  const defined = log.definition(type);
+  if (defined !== undefined) return serialsOfDefinition(defined);
+  return [];
+}
+
+function askAdmit(
+  admit: Admit,
+  log: LogInWork,
+  draft: EventDraft,
+  before: EntityState | undefined,
+  after: EntityState | undefined,
+  context: EventContext,
+): EventRefusal | null {
+  const answer: unknown = admit(
+    {
+      workspace: context.workspace,
+      log: log.read.log.log,
+      entityType: draft.entityType,
+      entityId: draft.entityId,
+      before,
+      after,
+      changed: changedFields(before?.fields, after?.fields),
+      type: draft.type,
+    },
+    context.actor,
+  );
+  if (answer === undefined || answer === null) return null;
+  if (typeof answer !== 'object' || 'then' in answer || !('reason' in answer))
+    throw new TypeError('admit must return a refusal or nothing, and not later');
+  const { reason, message, field, details } = answer as ReturnType<Admit> & object;
+  return refusal(
+    'not-admitted',
+    { ...details, reason, event: draft.id, ...(field === undefined ? {} : { field }) },
+    message,
+  );
+}
+
+export function changedFields(before: JsonObject | undefined, after: JsonObject | undefined): readonly string[] {
+  if (before === after) return [];
+  const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
+  const own = (fields: JsonObject | undefined, name: string) =>
+    fields !== undefined && Object.hasOwn(fields, name) ? fields[name] : undefined;
+  return [...names].filter((name) => !sameValue(own(before, name), own(after, name))).sort();
+}

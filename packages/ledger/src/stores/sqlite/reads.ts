@@ -1,0 +1,185 @@
+import type {
+  EntitiesRead,
+  EntitiesRows,
+  EntityKey,
+  EntityRow,
+  EventText,
+  LogRow,
+  MeetRead,
+  MeetState,
+  MeetVerdict,
+  MetLog,
+  PageRead,
+  PageRows,
+  ReplicaRow,
+  UsageRow,
+} from '../../engine/store-port.ts';
+import { readChains, readPermit } from './append.ts';
+import { placeAfterLog, placeOf } from './format.ts';
+import { entityRow, eventText, outlineRow, type SqlRow } from './rows.ts';
+import type { WorkspaceFile } from './workspace-file.ts';
+
+/**
+ * Reads of one file. The connection belongs to this process alone and every read here is synchronous, so that several
+ * statements see one snapshot without a transaction.
+ */
+export function pageOf(file: WorkspaceFile, logName: string, read: PageRead): PageRows | undefined {
+  const log = file.log(logName);
+  if (log === undefined) return undefined;
+  const from = placeOf(log.key, read.after);
+  const operations = (file.sql.outlines.all(from, placeAfterLog(log.key), read.operationsMax) as SqlRow[]).map(
+    outlineRow,
+  );
+  const to = read.choose(log.row, operations);
+  const events = to === null ? [] : (file.sql.eventTexts.all(from, placeOf(log.key, to)) as SqlRow[]).map(eventText);
+  return { log: log.row, operations, events };
+}
+
+export function entitiesOf(file: WorkspaceFile, logName: string, read: EntitiesRead): EntitiesRows | undefined {
+  const log = file.log(logName);
+  if (log === undefined) return undefined;
+  const after = read.after ?? { type: '', id: '' };
+  const rows = (
+    read.part === 'run-time-types'
+      ? file.sql.entitiesOfType.iterate(log.key, 'holdfast.entity-type', after.id)
+      : file.sql.entitiesBut.iterate(log.key, after.type, after.id, 'holdfast.entity-type')
+  ) as Iterable<SqlRow>;
+  const entities: EntityRow[] = [];
+  let bytes = 0;
+  let more = false;
+  for (const row of rows) {
+    const entity = entityRow(row);
+    bytes += entity.fields?.length ?? 0;
+    if (entities.length === read.max || (entities.length > 0 && bytes > read.bytesMax)) {
+      more = true;
+      break;
+    }
+    entities.push(entity);
+  }
+  return { log: log.row, entities, more };
+}
+
+export function entityOf(
+  file: WorkspaceFile,
+  logName: string,
+  { type, id }: EntityKey,
+): { readonly log: LogRow; readonly entity: EntityRow | undefined } | undefined {
+  const log = file.log(logName);
+  if (log === undefined) return undefined;
+  const row = file.sql.entity.get(log.key, type, id) as SqlRow | undefined;
+  return { log: log.row, entity: row === undefined ? undefined : entityRow(row) };
+}
+
+export function historyOf(
+  file: WorkspaceFile,
+  logName: string,
+  read: EntityKey & { readonly after: number; readonly max: number },
+): readonly EventText[] | undefined {
+  const log = file.log(logName);
+  if (log === undefined) return undefined;
+  const row = file.sql.entity.get(log.key, read.type, read.id) as SqlRow | undefined;
+  if (row === undefined) return [];
+  return (file.sql.history.all(row['key'] as number, read.after, read.max) as SqlRow[]).map(eventText);
+}
+
+export function replicasOf(file: WorkspaceFile): readonly ReplicaRow[] {
+  const proven = new Map<string, Record<string, number>>();
+  for (const row of file.sql.proven.all() as SqlRow[]) {
+    const replica = row['replica'] as string;
+    let versions = proven.get(replica);
+    if (versions === undefined) {
+      versions = Object.create(null) as Record<string, number>;
+      proven.set(replica, versions);
+    }
+    versions[row['name'] as string] = row['proven'] as number;
+  }
+  return (file.sql.replicas.all() as SqlRow[]).map((row) => ({
+    replica: row['id'] as string,
+    account: row['account'] as string,
+    generation: row['generation'] as number,
+    instance: row['instance'] as string,
+    firstSeenAt: row['first_seen_at'] as string,
+    lastSeenAt: row['last_seen_at'] as string,
+    app: row['app'] as string | null,
+    health: row['health'] as string | null,
+    proven: proven.get(row['id'] as string) ?? {},
+  }));
+}
+
+export const usageOf = (file: WorkspaceFile): readonly UsageRow[] =>
+  file.logs().map(({ key, row }) => {
+    const counts = file.sql.usage.get({ 1: key }) as SqlRow;
+    return {
+      log: row,
+      operations: counts['operations'] as number,
+      entities: counts['entities'] as number,
+      replicas: counts['replicas'] as number,
+      bytes: counts['bytes'] as number,
+    };
+  });
+
+export function recordProvenIn(
+  file: WorkspaceFile,
+  logName: string,
+  proven: readonly { readonly replica: string; readonly version: number }[],
+): void {
+  file.transact(() => {
+    const log = file.log(logName);
+    if (log === undefined) return { value: undefined, isChanged: false };
+    for (const { replica, version } of proven) file.sql.raiseProven.run(version, log.key, replica);
+    return { value: undefined, isChanged: true };
+  });
+}
+
+/** The fence of one replica, and what a handshake compares, in one transaction. */
+export function meetIn<T>(
+  file: WorkspaceFile,
+  read: MeetRead,
+  judge: (state: MeetState | undefined) => MeetVerdict<T>,
+): T {
+  return file.transact(() => {
+    const row = file.sql.replica.get(read.replica) as SqlRow | undefined;
+    const generation = (row?.['generation'] as number | undefined) ?? 0;
+    const logs = new Map<string, MetLog>();
+    const keys = new Map<string, number>();
+    for (const wanted of read.logs) {
+      const log = file.log(wanted.log);
+      if (log === undefined) continue;
+      keys.set(wanted.log, log.key);
+      logs.set(wanted.log, {
+        log: log.row,
+        chains: readChains(file, log, wanted.versions),
+        signature: signatureAt(file, log, wanted.signatureAt),
+        permit: readPermit(file, log.key, read.replica, generation),
+      });
+    }
+    const fence =
+      row === undefined
+        ? undefined
+        : {
+            replica: read.replica,
+            account: row['account'] as string,
+            generation,
+            instance: row['instance'] as string,
+            permit: 0,
+          };
+    const { value, write } = judge({ fence, logs });
+    if (write === null) return { value, isChanged: false };
+    const { account, instance, at, app, health } = write;
+    file.sql.putReplica.run(write.replica, account, write.generation, instance, at, at, app, health);
+    for (const { log, permit, proven } of write.logs)
+      file.sql.putPermit.run(keys.get(log) as number, write.replica, write.generation, permit, proven ?? 0, at);
+    return { value, isChanged: true };
+  });
+}
+
+function signatureAt(
+  file: WorkspaceFile,
+  log: NonNullable<ReturnType<WorkspaceFile['log']>>,
+  version: number | null,
+): string | null {
+  if (version === null || version > log.row.head) return null;
+  if (version === log.row.head) return log.row.signature;
+  const row = file.sql.signatureAt.get(placeOf(log.key, version)) as SqlRow | undefined;
+  return (row?.['signature'] as string | undefined) ?? null;
+}

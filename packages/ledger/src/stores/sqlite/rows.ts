@@ -1,0 +1,90 @@
+import type {
+  EntityRow,
+  EpochRow,
+  EventRow,
+  EventText,
+  LogRow,
+  OperationOutline,
+  OperationRow,
+} from '../../engine/store-port.ts';
+import { versionAt } from './format.ts';
+
+/** Between SQLite's rows and the port's: names and arithmetic, nothing else. */
+export type SqlRow = Record<string, unknown>;
+
+export const logRow = (row: SqlRow, epochs: readonly EpochRow[]): LogRow => ({
+  log: row['name'] as string,
+  identity: row['identity'] as string,
+  head: row['head'] as number,
+  chain: row['chain'] as string,
+  signature: row['signature'] as string,
+  epochs,
+  state: row['state'] as LogRow['state'],
+  movedTo: row['moved_to'] as string | null,
+  serials: JSON.parse(row['serials'] as string) as Record<string, number>,
+  createdAt: row['created_at'] as string,
+});
+
+export function operationRow(row: SqlRow): OperationRow {
+  const count = row['count'] as number;
+  return {
+    firstVersion: versionAt(row['last_place'] as number) - count + 1,
+    count,
+    requestId: row['request_id'] as string,
+    actionId: row['action_id'] as string,
+    identity: row['identity'] as string,
+    replicaId: row['replica_id'] as string,
+    actor: row['actor'] as string,
+    recordedAt: row['recorded_at'] as string,
+    entityVersions: JSON.parse(row['entity_versions'] as string) as number[],
+    assigned: row['assigned'] as string | null,
+    signature: row['signature'] as string,
+    bytes: row['bytes'] as number,
+    partEvents: row['part_events'] as number | null,
+  };
+}
+
+export function outlineRow(row: SqlRow): OperationOutline {
+  const count = row['count'] as number;
+  return {
+    firstVersion: versionAt(row['last_place'] as number) - count + 1,
+    count,
+    bytes: row['bytes'] as number,
+    partEvents: row['part_events'] as number | null,
+    requestId: row['request_id'] as string,
+    replicaId: row['replica_id'] as string,
+    signature: row['signature'] as string,
+  };
+}
+
+export const eventRow = (row: SqlRow, entityType: string, entityId: string): EventRow => ({
+  id: row['id'] as string,
+  version: versionAt(row['place'] as number),
+  entityType,
+  entityId,
+  entityVersion: row['entity_version'] as number,
+  prior: row['prior'] as string | null,
+  draft: row['draft'] as string | null,
+});
+
+export const eventText = (row: SqlRow): EventText => ({
+  version: versionAt(row['place'] as number),
+  chain: row['chain'] as string,
+  draft: row['draft'] as string | null,
+  envelope: row['envelope'] as string,
+  leaf: row['leaf'] as string | null,
+});
+
+export const entityRow = (row: SqlRow): EntityRow => ({
+  type: row['type'] as string,
+  id: row['id'] as string,
+  version: row['version'] as number,
+  lastVersion: row['last_version'] as number,
+  fields: row['fields'] as string | null,
+  createdBy: row['created_by'] as string,
+  createdAt: row['created_at'] as string,
+  updatedBy: row['updated_by'] as string,
+  updatedAt: row['updated_at'] as string,
+  arrival: row['arrival'] as number,
+  assigned: row['assigned'] as string | null,
+});
