@@ -14,7 +14,7 @@ import { placeOf, writtenValue } from './written-value.ts';
  * only shown, counts and elements are added by an update of the same commit.
  */
 export function recordCreate(recorder: Recorder, type: string, data: EntityData, given: unknown): string {
-  const input = fieldsGiven(recorder, type, data, given, null);
+  const input = fieldsGiven(recorder, type, data, given, (name) => name === 'id');
   const isKeyed = data.key !== undefined;
   const fields: Record<string, Json> = {};
   const place: Record<string, JsonObject> = {};

@@ -32,7 +32,8 @@ export function recordUpdate(
 ): void {
   const { id, verb } = change;
   const row = rowAt(change.at);
-  const patch = fieldsGiven(recorder, type, data, change.patch, row);
+  // A patch that is a whole row with changes repeats what every row carries.
+  const patch = fieldsGiven(recorder, type, data, change.patch, (name, value) => row !== null && row[name] === value);
   const parts = emptyUpdate();
   for (const [name, value] of Object.entries(patch)) {
     const field = Object.hasOwn(data.fields, name) ? data.fields[name] : undefined;

@@ -60,13 +60,16 @@ export const rowAt = (at: unknown): Readonly<Record<string, unknown>> | null =>
 
 const META: ReadonlySet<string> = new Set(META_COLUMNS);
 
-/** The object of fields that the callback gave. Fields that are not there are issues, one each. */
+/**
+ * The object of fields that the callback gave. Fields that are not there are issues, one each. `isCarried`: may a name
+ * that every row carries stand there with this value?
+ */
 export function fieldsGiven(
   recorder: Recorder,
   type: string,
   data: EntityData,
   given: unknown,
-  row: Readonly<Record<string, unknown>> | null,
+  isCarried: (name: string, value: unknown) => boolean,
 ): Readonly<Record<string, unknown>> {
   if (!isPlainObject(given)) {
     recorder.issues.push(issue([type], 'wrong-type', 'an object of fields is expected'));
@@ -74,8 +77,7 @@ export function fieldsGiven(
   }
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(data.fields, name) || given[name] === undefined) continue;
-    // A patch that is a whole row with changes repeats what every row carries.
-    if (META.has(name) && ((row === null && name === 'id') || row?.[name] === given[name])) continue;
+    if (META.has(name) && isCarried(name, given[name])) continue;
     recorder.issues.push(
       META.has(name)
         ? issue([type, name], 'not-settable', 'every row carries this; it is not written')
