@@ -10,7 +10,7 @@ import { createApp } from './http/app.ts';
 import { createLiveDoor, type LiveDoor } from './http/live.ts';
 import { createOrigins } from './http/origins.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import { createSqliteStore } from './stores/sqlite/sqlite-store.ts';
+import { openSqliteStore } from './stores/sqlite/store.ts';
 
 /** A ledger in a process of yours: `fetch` for any server, `attach` for a Node server that also speaks WebSocket. */
 export interface Ledger extends AsyncDisposable {
@@ -37,7 +37,7 @@ export async function createLedger(given: LedgerConfig): Promise<Ledger> {
   const config = defineLedger(given);
   const logger = createLogger(config);
   const platform = createNodePlatform();
-  const store = createSqliteStore({ dir: config.store.sqlite, platform, logger });
+  const store = openSqliteStore({ folder: config.store.sqlite, platform, logger });
   const admit = admitOf(config.admit);
   const engine = createEngine({
     store,
@@ -178,5 +178,9 @@ function urlOf(server: Server, host: string): string {
 export function openEngineReadOnly(dir: string): Engine {
   const platform = createNodePlatform();
   const logger: Logger = () => undefined;
-  return createEngine({ store: createSqliteStore({ dir, platform, logger, isReadOnly: true }), platform, logger });
+  return createEngine({
+    store: openSqliteStore({ folder: dir, platform, logger, isReadOnly: true }),
+    platform,
+    logger,
+  });
 }

@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { VerifyReport } from '@holdfast/ledger';
 import { inspectReplica } from '@holdfast/replica/inspect';
 import { auditLog, factsOf } from '../demo/audit.ts';
 import { type Child, startChild } from '../demo/child.ts';
@@ -190,6 +191,7 @@ async function play(stage: Stage, file: string, options: DemoOptions): Promise<E
   for (const action of closedByPeople(fileOf(stage.folder, 'ben'))) closed.add(action);
   const audit = await auditLog(url, 'ana-token', committed, closed);
   const verified = await ledger.ask('verify', null);
+  if (verified === null) throw new Error('The ledger has no log to verify.');
   await Promise.all([ana.stop(), ben.stop()]);
   return report(stage, { audit, verified, conflicts: conflicts.length, caught });
 }
@@ -232,12 +234,7 @@ function closedByPeople(file: string): readonly string[] {
 
 interface Reported {
   readonly audit: Awaited<ReturnType<typeof auditLog>>;
-  readonly verified: Awaited<ReturnType<Ledger['ask']>> & {
-    readonly events: number;
-    readonly chain: string;
-    readonly signature: string;
-    readonly problems: readonly unknown[];
-  };
+  readonly verified: VerifyReport;
   readonly conflicts: number;
   readonly caught: number;
 }

@@ -65,6 +65,14 @@ export function registerLedger(program: Command, context: CommandContext): void 
       const output = context.output();
       output.progress(`Reading ${options.workspace}/${options.log} …`);
       const report = await opened.engine.verify({ workspace: options.workspace, log: options.log });
+      if (report === null)
+        throw new Failure({
+          code: 'not-found',
+          what: `There is no log ${options.workspace}/${options.log} in ${options.dir}.`,
+          why: 'The folder holds other workspaces or logs, or none.',
+          next: 'List them with "holdfast ledger logs".',
+          exitCode: EXIT.wrongUse,
+        });
       output.value(report);
       output.line(`${report.events} events, ${report.entities} live entities`);
       output.line(`chain      ${report.chain}`);

@@ -5,7 +5,7 @@ import { serveParent } from './child.ts';
 /** The demonstration's ledger, in a process of its own. Arguments: the folder, the port (0 for any). */
 export type LedgerAsks = {
   readonly url: { send: null; answer: string };
-  readonly verify: { send: null; answer: VerifyReport };
+  readonly verify: { send: null; answer: VerifyReport | null };
 };
 
 const [folder, port] = process.argv.slice(2);
