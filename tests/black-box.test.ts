@@ -1,0 +1,412 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Served, serveLedger, staticTokens } from '@holdfast/ledger';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+
+/**
+ * The ledger as an outsider meets it: plain `fetch` and `ws` against `/v1`, written from docs/PROTOCOL.md alone, with no
+ * code of Holdfast on the asking side.
+ */
+let served: Served;
+let folder: string;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-black-box-'));
+  served = await serveLedger({
+    store: { sqlite: folder },
+    access: staticTokens({
+      writer: { account: 'ana', grants: { acme: 'writer' } },
+      other: { account: 'ben', grants: { acme: 'writer' } },
+      reader: { account: 'eve', grants: { acme: 'reader' } },
+      stranger: { account: 'mal', grants: { globex: 'writer' } },
+    }),
+    createOnFirstUse: true,
+    origins: ['https://app.example.com'],
+    listen: { port: 0 },
+    admin: { port: 0 },
+    logLevel: 'silent',
+  });
+});
+afterAll(async () => {
+  await served.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const uuidV7 = (): string => {
+  const hex = randomUUID().replaceAll('-', '');
+  const ms = Date.now().toString(16).padStart(12, '0');
+  return `${ms.slice(0, 8)}-${ms.slice(8)}-7${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
+};
+const sha256 = (...parts: (string | Buffer)[]): string => {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part);
+  return hash.digest('hex');
+};
+/** RFC 8785 for the values used here. */
+const jcs = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(jcs).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${jcs(member)}`).join(',')}}`;
+};
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: any;
+}
+const call = async (
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> => {
+  const response = await fetch(`${served.url}/v1${path}`, {
+    method,
+    headers: {
+      Authorization: 'Bearer writer',
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) };
+};
+const as = (token: string) => ({ Authorization: `Bearer ${token}` });
+
+const created = (title: string, id = uuidV7()) => ({
+  id: uuidV7(),
+  type: 'issue.created',
+  entityType: 'issue',
+  entityId: id,
+  change: { op: 'create', fields: { title } },
+  base: 0,
+  at: new Date().toISOString(),
+  salt: randomBytes(16).toString('hex'),
+});
+const operation = (events: unknown[], more: Record<string, unknown> = {}) => ({
+  requestId: uuidV7(),
+  actionId: uuidV7(),
+  events,
+  merge: 'fields',
+  ...more,
+});
+
+/** One replica of an outsider: handshakes, then pushes with growing permit numbers. */
+const replica = (token = 'writer', workspace = 'acme') => {
+  const who = { id: randomBytes(16).toString('hex'), generation: 1, instance: randomBytes(16).toString('hex') };
+  let permit = 0;
+  const next = () => {
+    permit += 1;
+    return { ...who, permit };
+  };
+  let position = { epoch: '', version: 0, chain: '' };
+  return {
+    who,
+    next,
+    get position() {
+      return position;
+    },
+    async handshake() {
+      const answer = await call(
+        'POST',
+        `/workspaces/${workspace}/handshake`,
+        { protocol: { min: 1, max: 1 }, replica: next(), logs: [{ log: 'main', positions: [] }] },
+        as(token),
+      );
+      const [log] = answer.body.logs ?? [];
+      if (log !== undefined) position = { epoch: log.epoch, version: log.head.version, chain: log.head.chain };
+      return answer;
+    },
+    push(operations: unknown[], permitNumber?: number) {
+      return call(
+        'POST',
+        `/workspaces/${workspace}/logs/main/push`,
+        { position, replica: permitNumber === undefined ? next() : { ...who, permit: permitNumber }, operations },
+        as(token),
+      );
+    },
+  };
+};
+
+describe('an outsider with fetch', () => {
+  test('[LG10 LG15] every answer is vouched for, and nobody may cache it', async () => {
+    const { status, headers, body } = await call('GET', '/session');
+    expect(status).toBe(200);
+    expect(headers.get('holdfast-protocol')).toBe('1');
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(body).toMatchObject({ account: 'ana', grants: { acme: 'writer' }, protocol: { min: 1, max: 1 } });
+    expect(body.limits.commitEventsMax).toBe(512);
+  });
+
+  test('[LG10] a push echoes its permit and names the log', async () => {
+    const one = replica();
+    const shaken = await one.handshake();
+    const pushed = await one.push([operation([created('A')])]);
+    expect(pushed.headers.get('holdfast-permit')).toBe('2');
+    expect(pushed.headers.get('holdfast-log')).toBe(shaken.body.logs[0].identity);
+    expect(pushed.body.results[0]).toMatchObject({ status: 'accepted', actor: 'ana', entityVersions: [1] });
+  });
+
+  test('[DG1] whoever reads the log can compute its chain', async () => {
+    const one = replica();
+    await one.handshake();
+    await one.push([operation([created('chain')])]);
+    const { body: shaken } = await replica().handshake();
+    let chain = sha256(Buffer.from(shaken.logs[0].identity, 'hex'));
+    let after = 0;
+    for (;;) {
+      const { body: page } = await call('GET', `/workspaces/acme/logs/main/events?after=${after}`);
+      for (const event of page.events) {
+        const {
+          version,
+          entityVersion,
+          actor,
+          recordedAt,
+          requestId,
+          actionId,
+          replicaId,
+          index,
+          count,
+          assigned,
+          origin,
+          ...draft
+        } = event;
+        const envelope = {
+          version,
+          entityVersion,
+          actor,
+          recordedAt,
+          requestId,
+          actionId,
+          replicaId,
+          index,
+          count,
+          ...(assigned && { assigned }),
+          ...(origin && { origin }),
+        };
+        const { salt, ...unsalted } = draft;
+        const leaf = sha256(Buffer.from(salt, 'hex'), jcs(unsalted));
+        chain = sha256(Buffer.from(chain, 'hex'), Buffer.from(leaf, 'hex'), jcs(envelope));
+      }
+      after = page.through.version;
+      expect(page.through.chain).toBe(chain);
+      if (!page.more) break;
+    }
+    expect(after).toBeGreaterThan(0);
+  });
+
+  test('[LG2 I04] the same request again gives the first result, and changes nothing', async () => {
+    const one = replica();
+    await one.handshake();
+    const asked = operation([created('once')]);
+    const first = await one.push([asked]);
+    const second = await one.push([asked]);
+    expect(second.body.results).toEqual(first.body.results);
+    expect(second.body.head).toBe(first.body.head);
+  });
+
+  test('[LG2 I05] the same request with other bytes is refused', async () => {
+    const one = replica();
+    await one.handshake();
+    const asked = operation([created('mine')]);
+    await one.push([asked]);
+    const { body } = await one.push([
+      { ...asked, events: [{ ...(asked.events[0] as object), change: { op: 'create', fields: { title: 'other' } } }] },
+    ]);
+    expect(body.results[0]).toMatchObject({ status: 'refused', code: 'idempotency-mismatch' });
+  });
+
+  test('[EV4 F180] a client that sends any of the envelope is refused, the others of its request are not', async () => {
+    const one = replica();
+    await one.handshake();
+    const forged = operation([{ ...created('forged'), actor: 'root', version: 1 }]);
+    const honest = operation([created('honest')]);
+    const { body } = await one.push([forged, honest]);
+    expect(body.results.map((result: { status: string; code?: string }) => [result.status, result.code])).toEqual([
+      ['refused', 'invalid-event'],
+      ['accepted', undefined],
+    ]);
+    expect(body.results[0].details.path).toMatch(/events\[0\]\.(actor|version)/);
+  });
+
+  test('[LG4] two who edit other fields both hold; one who sets the same field is told', async () => {
+    const [ana, ben] = [replica(), replica('other')];
+    await ana.handshake();
+    const made = created('base');
+    await ana.push([operation([made])]);
+    await ben.handshake();
+    const edit = (set: Record<string, unknown>) => ({
+      ...created(''),
+      id: uuidV7(),
+      type: 'issue.updated',
+      entityId: made.entityId,
+      change: { op: 'update', set },
+      base: 1,
+    });
+    const first = await ana.push([operation([edit({ title: 'Ana' })])]);
+    const other = await ben.push([operation([edit({ priority: 2 })])]);
+    const clash = await ben.push([operation([edit({ title: 'Ben' })])]);
+    expect(first.body.results[0].status).toBe('accepted');
+    expect(other.body.results[0].status).toBe('accepted');
+    expect(clash.body.results[0]).toMatchObject({ status: 'refused', code: 'version-conflict' });
+    const { body } = await call('GET', `/workspaces/acme/logs/main/entities/issue/${made.entityId}`);
+    expect(body.entity.fields).toEqual({ priority: 2, title: 'Ana' });
+  });
+
+  test('[LG8] a permit number that does not grow, and a second instance, take no effect', async () => {
+    const one = replica();
+    await one.handshake();
+    await one.push([operation([created('fence')])]);
+    const stale = await one.push([operation([created('late')])], 1);
+    expect([stale.status, stale.body.code]).toEqual([409, 'stale-permit']);
+    const copy = await call('POST', '/workspaces/acme/handshake', {
+      protocol: { min: 1, max: 1 },
+      replica: { ...one.who, instance: randomBytes(16).toString('hex'), permit: 9 },
+      logs: [{ log: 'main', positions: [] }],
+    });
+    expect([copy.status, copy.body.code]).toEqual([409, 'replica-cloned']);
+  });
+
+  test('[DG5] a position that is not in the log is told, and nothing is judged', async () => {
+    const one = replica();
+    await one.handshake();
+    const lost = await call('POST', '/workspaces/acme/logs/main/push', {
+      position: { ...one.position, chain: 'f'.repeat(64) },
+      replica: one.next(),
+      operations: [operation([created('nowhere')])],
+    });
+    expect([lost.status, lost.body.code]).toEqual([409, 'history-changed']);
+  });
+
+  test('[LG11 S04] who may not know cannot tell absent from forbidden', async () => {
+    const forbidden = await call('GET', '/workspaces/acme/logs/main/events', undefined, as('stranger'));
+    const absent = await call('GET', '/workspaces/nowhere/logs/main/events', undefined, as('stranger'));
+    const strip = ({ status, body }: Answer) => ({ status, body: { ...body, requestId: '' } });
+    expect(strip(forbidden)).toEqual(strip(absent));
+    expect(forbidden.status).toBe(404);
+    expect((await call('GET', '/session', undefined, as('nobody'))).status).toBe(401);
+  });
+
+  test('[LG11] a reader reads, and writes nothing', async () => {
+    expect((await call('GET', '/workspaces/acme/logs/main/events?after=0', undefined, as('reader'))).status).toBe(200);
+    const eve = replica('reader');
+    await eve.handshake();
+    const { status, body } = await eve.push([operation([created('no')])]);
+    expect([status, body.code]).toEqual([403, 'not-allowed']);
+  });
+
+  test('[JS3 S06] bodies are read strictly', async () => {
+    const post = (body: string, headers: Record<string, string> = {}) =>
+      call('POST', '/workspaces/acme/handshake', body, headers);
+    const deep = `${'['.repeat(100)}${']'.repeat(100)}`;
+    for (const body of [
+      '{"a":1,"a":2}',
+      '{"a":"\\ud83d"}',
+      '{"a":1e400}',
+      '{"__proto__":1}',
+      deep,
+      'not json',
+      '\ufeff{}',
+    ])
+      expect([body, (await post(body)).status]).toEqual([body, 400]);
+    expect((await post('{}', { 'Content-Type': 'text/plain' })).status).toBe(415);
+    expect((await post('{}', { 'Content-Encoding': 'gzip' })).status).toBe(415);
+    expect((await post(`"${'x'.repeat(5 * 1024 * 1024)}"`)).status).toBe(413);
+  });
+
+  test('[S12 S10] only configured pages are answered', async () => {
+    const page = (origin: string) => call('GET', '/session', undefined, { Origin: origin });
+    expect((await page('https://app.example.com')).headers.get('access-control-allow-origin')).toBe(
+      'https://app.example.com',
+    );
+    const foreign = await page('https://app.example.com.evil.example');
+    expect([foreign.status, foreign.headers.get('access-control-allow-origin')]).toEqual([403, null]);
+    expect((await call('GET', '/session', undefined, { 'Sec-Fetch-Site': 'cross-site' })).status).toBe(403);
+  });
+
+  test('[PG1] pages hold whole operations: 1, 511, 512 events and what does not fit beside them', async () => {
+    const one = replica();
+    await one.handshake();
+    const start = one.position.version;
+    for (const size of [1, 511, 512]) {
+      const pushed = await one.push([operation(Array.from({ length: size }, (_, at) => created(`${size}/${at}`)))]);
+      expect(pushed.body.results[0].status).toBe('accepted');
+    }
+    const sizes: number[] = [];
+    for (let after = start; ; ) {
+      const { body } = await call('GET', `/workspaces/acme/logs/main/events?after=${after}&limit=512`);
+      sizes.push(body.events.length);
+      expect(body.events[0].index).toBe(0);
+      expect(body.events.at(-1).index).toBe(body.events.at(-1).count - 1);
+      after = body.through.version;
+      if (!body.more) break;
+    }
+    expect(sizes).toEqual([512, 512]);
+    const tooMany = await one.push([operation(Array.from({ length: 513 }, (_, at) => created(`${at}`)))]);
+    expect(tooMany.body.results?.[0] ?? tooMany.body).toMatchObject({
+      code: expect.stringMatching(/too-large|invalid-event/),
+    });
+  });
+});
+
+describe('an outsider with a socket', () => {
+  const open = async (origin?: string) => {
+    const socket = new WebSocket(
+      `${served.url.replace('http', 'ws')}/v1/workspaces/acme/live`,
+      origin === undefined ? {} : { origin },
+    );
+    const frames: Record<string, any>[] = [];
+    const waiting: (() => void)[] = [];
+    socket.on('message', (data) => {
+      frames.push(JSON.parse(String(data)));
+      for (const wake of waiting.splice(0)) wake();
+    });
+    const until = async (type: string): Promise<Record<string, any>> => {
+      for (;;) {
+        const at = frames.findIndex((frame) => frame['type'] === type);
+        if (at !== -1) return frames.splice(at, 1)[0] as Record<string, any>;
+        await new Promise<void>((resolve) => waiting.push(resolve));
+      }
+    };
+    await new Promise<void>((resolve, reject) => {
+      socket.once('open', () => resolve());
+      socket.once('error', reject);
+    });
+    return { socket, until, send: (frame: unknown) => socket.send(JSON.stringify(frame)) };
+  };
+
+  test('[RT1] hello, follow, ready, and then every append as it is accepted', async () => {
+    const one = replica();
+    await one.handshake();
+    const { socket, until, send } = await open();
+    send({ type: 'hello', token: 'writer', protocol: { min: 1, max: 1 }, replica: one.who });
+    expect(await until('welcome')).toMatchObject({ account: 'ana', protocol: 1 });
+    send({ type: 'follow', log: 'main', position: one.position });
+    expect(await until('ready')).toMatchObject({ log: 'main', head: one.position.version });
+    const other = replica('other');
+    await other.handshake();
+    await other.push([operation([created('live')])]);
+    const frame = await until('events');
+    expect(frame['events'][0].change.fields.title).toBe('live');
+    expect(frame['through'].version).toBe(one.position.version + 1);
+    send({ type: 'ping', nonce: 'n1' });
+    expect(await until('pong')).toMatchObject({ nonce: 'n1' });
+    socket.close();
+  });
+
+  test('[S33] nothing is said before a good token, and a bad one ends the socket', async () => {
+    const { socket, until, send } = await open();
+    const closed = new Promise<number>((resolve) => socket.once('close', resolve));
+    send({ type: 'hello', token: 'nobody', protocol: { min: 1, max: 1 }, replica: replica().who });
+    expect(await until('refused')).toMatchObject({ code: 'unauthenticated' });
+    expect(await closed).toBeGreaterThanOrEqual(1000);
+  });
+
+  test('[S31 F184] a page of another origin does not get a socket', async () => {
+    await expect(open('https://evil.example')).rejects.toThrow(/403/);
+  });
+});
