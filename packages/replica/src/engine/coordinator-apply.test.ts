@@ -127,6 +127,7 @@ describe('apply in mode host', () => {
       reason: 'apply-not-committed',
     });
     expect(coordinator.obligations.open()).toMatchObject([{ identity: 'r1', disposition: 'accepted' }]);
+    expect(bench.rows('hf_permit_operation')[0]?.['outcome']).toBe('{"status":"accepted"}');
   });
 
   test('[PM5] a rejected request whose outbox change fails ends clean, and its operations are queued again', () => {
@@ -211,11 +212,16 @@ describe('apply of groups', () => {
     const permits = answeredPermits(coordinator, 3);
     const applied = must(
       coordinator.applyGroup({ permits, boundary: at(9) }, (group) => {
+        for (const permit of group) Object.assign(permit, { log: 'team', generation: 9 });
         (group as Permit[]).pop();
         return at(9);
       }),
     );
-    expect(applied.permits.map(({ state }) => state)).toEqual(['released', 'released', 'released']);
+    expect(applied.permits.map(({ state, log }) => [state, log])).toEqual([
+      ['released', 'main'],
+      ['released', 'main'],
+      ['released', 'main'],
+    ]);
     expect(must(coordinator.applyGroup({ permits, boundary: at(9) }, () => at(1))).isNew).toBe(false);
   });
 

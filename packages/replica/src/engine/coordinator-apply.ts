@@ -176,13 +176,9 @@ function checkGroup(
   return isMixed ? fail('permit-state-conflict', { reason: 'applied in part' }) : { ok: true, value: steps };
 }
 
+/** Owner and generation are equal by the fence: each permit is of the present generation, and its owner may enter. */
 const isOfOneGroup = (a: StoredPermit | null, b: StoredPermit | null): boolean =>
-  a !== null &&
-  b !== null &&
-  a.permit.log === b.permit.log &&
-  a.storedBoundary === b.storedBoundary &&
-  a.permit.ownerMode === b.permit.ownerMode &&
-  a.permit.generation === b.permit.generation;
+  a !== null && b !== null && a.permit.log === b.permit.log && a.storedBoundary === b.storedBoundary;
 
 // ── Failing work ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -272,7 +268,6 @@ function release(parts: CoordinatorParts, stored: StoredPermit, permitted: Permi
     : movePermit(parts.database, stored, permitted.step, { instant: instantOf(parts), isEnd: true });
   if (released === null)
     throw new FaultError({ code: 'permit-state-conflict', facts: { permit: stored.permit.permitId } });
-  parts.deadlines.end(stored.permit.permitId);
   return released;
 }
 

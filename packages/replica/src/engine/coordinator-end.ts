@@ -92,7 +92,6 @@ export function endPermit(
   const ended = movePermit(parts.database, stored, { ...step, reason }, { instant, isEnd: true });
   if (ended === null) return null;
   if (step.effects.includes('owe')) openObligations(parts.database, ended, reason, instant);
-  parts.deadlines.end(ended.permit.permitId);
   return { permit: ended.permit, queueAgain: step.effects.includes('queue-again') ? ended.permit.operations : [] };
 }
 
@@ -120,14 +119,13 @@ export function overtake(parts: CoordinatorParts, permits: readonly StoredPermit
   return { ended, untouched };
 }
 
-/** PM8: permits of earlier generations and instances. The cut is the generation, never a time (F164). */
+/** PM8: permits of earlier generations. The cut is the generation, never a time (F164). */
 export const settleEarlierInstances = (parts: CoordinatorParts): Overtaken =>
   overtake(
     parts,
     activePermits(
       parts.database,
-      `EXISTS (SELECT 1 FROM main.hf_coordinator c
-         WHERE c.one = 1 AND (p.generation < c.generation OR p.host_instance <> c.host_instance))`,
+      'p.generation < (SELECT c.generation FROM main.hf_coordinator c WHERE c.one = 1)',
       [],
       LIMITS.permitPruneSweep,
     ),
@@ -148,7 +146,6 @@ export function expire(parts: CoordinatorParts, working: readonly string[]): Ove
     [parts.hostInstance],
     LIMITS.permitPruneSweep,
   );
-  parts.deadlines.keep(new Set(active.map(({ permit }) => permit.permitId)));
   const overdue = active.filter(
     ({ permit }) => !inWork.has(permit.permitId) && parts.deadlines.overdueMs(permit.permitId, nowMs) > 0,
   );

@@ -114,7 +114,14 @@ describe('closing', () => {
     lose(coordinator, pushOf(['r1']));
     const replay = must(coordinator.issueAndStart(pushOf(['r1'])));
     must(coordinator.applyAnswered(replay, { disposition: 'rejected' }, () => undefined));
-    expect(open(coordinator)).toHaveLength(1);
+    lose(coordinator, pullFrom(at(5)));
+    const pull = must(coordinator.issueAndStart(pullFrom(at(5))));
+    must(coordinator.applyAnswered(pull, { disposition: 'rejected' }, () => undefined));
+    lose(coordinator, handshake(null));
+    const shake = must(coordinator.issueAndStart(handshake(null)));
+    must(coordinator.acknowledge(shake, { answer: { disposition: 'rejected' } }));
+    must(coordinator.acknowledge(must(coordinator.issue(handshake(null)))));
+    expect(open(coordinator)).toHaveLength(3);
   });
 
   test('[PM7] a push without effect is acknowledged, and settles alike', () => {
@@ -130,6 +137,7 @@ describe('closing', () => {
     const dispatch = pullFrom(at(1), { class: 'dispatch', commandId: 'c1' });
     lose(coordinator, dispatch);
     complete(coordinator, { ...dispatch, commandId: 'c2' });
+    complete(coordinator, pushOf(['c1']));
     expect(open(coordinator)).toHaveLength(1);
     complete(coordinator, dispatch);
     expect(open(coordinator)).toEqual([]);
@@ -163,13 +171,28 @@ describe('closing', () => {
     must(first.start(permit));
     must(first.storeAnswer(permit, accepted()));
     // A generation that forgot to settle what came before: the answer is late, and may be acknowledged (PM3).
+    const lost = must(first.issue(pullFrom(at(5), gateway)));
+    must(first.start(lost));
+    must(first.abandon(lost, { because: 'no-answer', reason: 'abandoned' }));
     const second = bench.process('two');
     second.raiseGeneration();
     const later = must(second.issue(pullFrom(at(5), gateway)));
     must(second.start(later));
     must(second.abandon(later, { because: 'no-answer', reason: 'abandoned' }));
     expect(must(first.acknowledge(permit)).settled).toBe(0);
-    expect(second.obligations.open()).toHaveLength(1);
+    // The later one is equal to an earlier one: together they are of the later generation.
+    expect(second.obligations.open().map(({ count, generation }) => [count, generation])).toEqual([[2, 2]]);
+  });
+
+  test('[PM7 PM13] a boundary of a form that cannot be compared closes with its equal', () => {
+    const coordinator = createWorkbench().host('one');
+    lose(coordinator, pullFrom('somewhere'));
+    lose(coordinator, pullFrom({ b: [1], a: 2 }));
+    complete(coordinator, pullFrom({ b: [2], a: 2 }));
+    expect(open(coordinator)).toHaveLength(2);
+    complete(coordinator, pullFrom({ a: 2, b: [1] }));
+    complete(coordinator, pullFrom('somewhere'));
+    expect(open(coordinator)).toEqual([]);
   });
 
   test('[PM7] a group of mixed classes closes no refetch', () => {

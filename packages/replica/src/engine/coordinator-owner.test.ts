@@ -220,6 +220,8 @@ describe('transfer', () => {
     expect(codeOf(coordinator.transfer.force())).toBe('permit-state-conflict');
     must(coordinator.transfer.prepare({ target: 'host', deadlineMs: 5_000 }));
     bench.time.monotonicMs += 4_999;
+    // Asking again goes on with the transfer; it does not begin the time anew.
+    must(coordinator.transfer.prepare({ target: 'host', deadlineMs: 5_000 }));
     const before = bench.dump();
     expect(codeOf(coordinator.transfer.force())).toBe('permit-state-conflict');
     expect(bench.dump()).toBe(before);
@@ -297,7 +299,10 @@ describe('transfer', () => {
             visit(next, depth - 1);
           });
       };
-      visit(bench.host('run'), 4);
+      const first = bench.host('run');
+      // Something in flight, so that a drain takes until it is settled.
+      must(first.start(must(first.issue(pullFrom(null, { ownerMode: first.transfer.current().owner })))));
+      visit(first, 4);
     };
     search(createWorkbench());
     search(createWorkbench({ mode: 'browser-gateway' }));

@@ -11,7 +11,7 @@ import {
   writeLocalCommitEntered,
 } from './coordinator.fixture.ts';
 import type { Coordinator } from './coordinator.ts';
-import type { Permit } from './coordinator-permit.ts';
+import { movePermit, type Permit, viewPermit, WHOLE_WORKSPACE } from './coordinator-permit.ts';
 
 const gateway = { ownerMode: 'browser-gateway' as const };
 
@@ -110,6 +110,30 @@ describe('issue', () => {
       expect(codeOf(coordinator.issue(other))).toBe('permit-identity-conflict');
     expect(bench.dump()).toBe(before);
     expect(codeOf(bench.host('two').issue(request))).toBe('permit-identity-conflict');
+  });
+
+  test('[PM1] a command, an owner and a generation are part of what a permit was issued for', () => {
+    const bench = createWorkbench();
+    const coordinator = bench.host('one');
+    const dispatch = pullFrom(at(1), { class: 'dispatch', commandId: 'c1', permitId: 'mine' });
+    must(coordinator.issue(dispatch));
+    expect(codeOf(coordinator.issue({ ...dispatch, commandId: 'c2' }))).toBe('permit-identity-conflict');
+    expect(codeOf(coordinator.issue({ ...dispatch, ...gateway }))).toBe('permit-identity-conflict');
+    must(coordinator.abandon(must(coordinator.issue(dispatch)), { because: 'abandoned' }));
+    const there = must(coordinator.transfer.prepare({ target: 'browser-gateway', deadlineMs: 0 }));
+    must(coordinator.transfer.force({ generation: there.generation }));
+    must(coordinator.transfer.prepare({ target: 'host', deadlineMs: 0 }));
+    must(coordinator.transfer.force());
+    expect(codeOf(coordinator.issue(dispatch))).toBe('permit-identity-conflict');
+    expect(codeOf(coordinator.issue({ ...dispatch, generation: 1 }))).toBe('ok');
+  });
+
+  test('[PM1] what is about the whole workspace needs no active log', () => {
+    const bench = createWorkbench();
+    const coordinator = bench.host('one');
+    bench.inactive.add(WHOLE_WORKSPACE);
+    const handshake = { class: 'handshake', log: WHOLE_WORKSPACE } as const;
+    expect(codeOf(coordinator.issueAndStart(pullFrom({ main: at(1) }, handshake)))).toBe('ok');
   });
 
   test('[PM2] at issue each refusal has its code, in the order of the list, and changes nothing', () => {
@@ -223,6 +247,16 @@ describe('steps', () => {
     expect(bench.dump()).toBe(answered);
   });
 
+  test('[PM2 F163] a write from an old reading changes no row', () => {
+    const { bench, coordinator, permit } = permitIn('gateway-in-flight');
+    const { stored } = viewPermit(bench.database, permit.permitId, 'main');
+    must(coordinator.storeAnswer(permit, accepted('r1', 'r2')));
+    const before = bench.dump();
+    const late = { state: 'gateway-complete-awaiting-apply', disposition: 'rejected' } as const;
+    expect(stored && movePermit(bench.database, stored, late, { instant: 'now', isEnd: false })).toBeNull();
+    expect(bench.dump()).toBe(before);
+  });
+
   test('[PM3] starting makes the outcome unknown in the same write', () => {
     const { bench } = permitIn('gateway-in-flight');
     expect(stateOf(bench)).toBe('gateway-in-flight unknown -');
@@ -271,6 +305,19 @@ describe('steps', () => {
     expect(coordinator.expire([]).ended).toEqual([]);
     bench.time.monotonicMs += 1;
     expect(coordinator.expire([]).ended.map(({ permit: { reason } }) => reason)).toEqual(['expired']);
+  });
+
+  test('[PM12] no deadline is longer than the named maximum, and one that is forgotten is over', () => {
+    const bench = createWorkbench();
+    const coordinator = bench.host('one');
+    const long = must(coordinator.issueAndStart(pullFrom(at(1), { deadlineMs: 86_400_000 })));
+    expect(long.dueAt).toBe('2026-11-30T00:05:00.000Z');
+    bench.time.monotonicMs += 300_000;
+    expect(coordinator.expire([]).ended).toEqual([]);
+    bench.time.monotonicMs += 1;
+    expect(coordinator.expire([]).ended).toHaveLength(1);
+    for (let n = 0; n < 1_001; n += 1) must(coordinator.issue(pullFrom(at(n))));
+    expect(coordinator.expire([]).ended.map(({ permit }) => permit.boundary)).toEqual([at(0)]);
   });
 
   test('[PM12 F165] a deadline ends a silent permit; an answer that came in time but was read late is applied', () => {

@@ -54,6 +54,16 @@ describe('retention', () => {
     expect(coordinator.obligations.open()).toHaveLength(1);
   });
 
+  test('[PM14 PM7] an obligation that was owed again names the newest permit, and the earlier one may go', () => {
+    const bench = createWorkbench();
+    const coordinator = bench.host('one');
+    owed(coordinator, ['x', 'x']);
+    completed(coordinator, 3);
+    bench.time.wallMs += 30 * DAY;
+    coordinator.prune(KEEP);
+    expect(numbers(bench)).toEqual([2, 3, 4, 5]);
+  });
+
   test('[PM14] closed obligations go first, and count into the batch', () => {
     const bench = createWorkbench();
     const coordinator = bench.host('one');
@@ -84,6 +94,16 @@ describe('retention', () => {
     expect(bench.dump()).toBe(before);
     bench.time.wallMs += 5 * DAY;
     expect(coordinator.prune(KEEP).permits).toBe(4);
+    owed(coordinator, ['x']);
+    bench.time.wallMs += 1;
+    must(
+      coordinator.obligations.close(
+        coordinator.obligations.open().map(({ id }) => id),
+        { kind: 'test' },
+      ),
+    );
+    bench.time.wallMs -= 1;
+    expect(coordinator.prune(KEEP).permits).toBe(0);
   });
 
   test('[PM14] the newest permit stays in any case, since it carries the last number', () => {
