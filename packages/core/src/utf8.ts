@@ -41,38 +41,54 @@ export function compareUtf8(a: string, b: string): number {
 export function decodeUtf8(bytes: Uint8Array): Outcome<string, 'malformed'> {
   const bad = (at: number, reason: string) => fail('malformed', { byte: at, reason });
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return bad(0, 'a byte order mark');
-  const parts: string[] = [];
-  let units: number[] = [];
+  let text = '';
+  const units: number[] = [];
   let at = 0;
   while (at < bytes.length) {
-    const first = bytes[at] as number;
-    let point: number;
-    if (first < 0x80) {
-      point = first;
-      at += 1;
-    } else {
-      const more =
-        first >= 0xf0 && first < 0xf5 ? 3 : first >= 0xe0 && first < 0xf0 ? 2 : first >= 0xc2 && first < 0xe0 ? 1 : 0;
-      if (more === 0) return bad(at, 'a byte that begins no character');
-      point = first & (0x3f >> more);
-      for (let next = 1; next <= more; next += 1) {
-        const byte = bytes[at + next];
-        if (byte === undefined || (byte & 0xc0) !== 0x80) return bad(at, 'a cut character');
-        point = (point << 6) | (byte & 0x3f);
-      }
-      if ((more === 2 && point < 0x800) || (more === 3 && point < 0x10000)) return bad(at, 'an overlong form');
-      if (point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) return bad(at, 'no character');
-      at += more + 1;
+    const end = endOfAscii(bytes, at);
+    if (end > at) {
+      text += String.fromCharCode.apply(null, bytes.subarray(at, end) as unknown as number[]);
+      at = end;
+      continue;
     }
-    if (point < 0x10000) units.push(point);
-    else units.push(0xd800 + ((point - 0x10000) >> 10), 0xdc00 + ((point - 0x10000) & 0x3ff));
-    if (units.length >= 4096) {
-      parts.push(String.fromCharCode(...units));
-      units = [];
+    // A run of other characters, so that a text in Greek is not put together letter by letter.
+    while (at < bytes.length && units.length < RUN_MAX && (bytes[at] as number) >= 0x80) {
+      const read = characterAt(bytes, at);
+      if (typeof read === 'string') return bad(at, read);
+      if (read.point < 0x10000) units.push(read.point);
+      else units.push(0xd800 + ((read.point - 0x10000) >> 10), 0xdc00 + ((read.point - 0x10000) & 0x3ff));
+      at += read.length;
     }
+    text += String.fromCharCode(...units);
+    units.length = 0;
   }
-  parts.push(String.fromCharCode(...units));
-  return ok(parts.join(''));
+  return ok(text);
+}
+
+/** Arguments of one call: far below what any engine takes. */
+const RUN_MAX = 4096;
+
+function endOfAscii(bytes: Uint8Array, from: number): number {
+  const max = Math.min(bytes.length, from + RUN_MAX);
+  let end = from;
+  while (end < max && (bytes[end] as number) < 0x80) end += 1;
+  return end;
+}
+
+/** One character of two to four bytes, or why it is none. */
+function characterAt(bytes: Uint8Array, at: number): { readonly point: number; readonly length: number } | string {
+  const first = bytes[at] as number;
+  const length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  if (length === 0) return 'a byte that begins no character';
+  let point = first & (0xff >> (length + 1));
+  for (let next = 1; next < length; next += 1) {
+    const byte = bytes[at + next];
+    if (byte === undefined || (byte & 0xc0) !== 0x80) return 'a cut character';
+    point = (point << 6) | (byte & 0x3f);
+  }
+  if ((length === 3 && point < 0x800) || (length === 4 && point < 0x10000)) return 'an overlong form';
+  if (point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) return 'no character';
+  return { point, length };
 }
 
 /** A well-formed text as UTF-8 bytes. */
