@@ -1,10 +1,13 @@
 import {
   brokenRules,
+  type ClashFact,
   type ConfirmedEvent,
   canonical,
+  clashFacts,
   differenceAsChanges,
   type EntityFacts,
   type EventDraft,
+  fieldsOf,
   type Json,
   type JsonObject,
   LIMITS,
@@ -16,9 +19,10 @@ import {
   uuidv7,
 } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
-import type { LocalEntities } from './local.ts';
+import type { LocalEntities, LocalEntity } from './local.ts';
 import { keysOf, LOCAL_STATES, type Outbox, type OutboxRow } from './outbox.ts';
 import type { ReplicaStore } from './replica-store.ts';
+import type { EntityKey } from './tables.ts';
 
 /**
  * Judging what the ledger answered with `version-conflict`, once theirs are here (6.4): merge and rebase, or park. The
@@ -42,12 +46,12 @@ export class Judge {
     for (let round = 0; round < LIMITS.outcomesKept; round += 1) {
       const found = this.#store.database
         .prepare(
-          'SELECT seq FROM main.hf_outbox WHERE log = ? AND judge_at IS NOT NULL AND judge_at <= ? AND seq > ? ORDER BY seq LIMIT 1',
+          "SELECT seq FROM main.hf_outbox WHERE log = ? AND state = 'waiting' AND state <> 'queued' AND judge_at <= ? AND seq > ? ORDER BY seq LIMIT 1",
         )
-        .get(log, head, this.#passed.at(-1) ?? 0);
+        .get(log, head, this.#passed.at(-1) ?? Number.MIN_SAFE_INTEGER);
       if (found === undefined) break;
       const row = this.#outbox.bySeq(found['seq'] as number) as OutboxRow;
-      if (!this.#judge(entities, row, counts)) this.#passed.push(row.seq);
+      if (!this.#judge(entities, row, head, counts)) this.#passed.push(row.seq);
     }
     this.#passed.length = 0;
     return counts;
@@ -61,36 +65,42 @@ export class Judge {
     if (dependents.length === 0) return;
     const verdicts = this.#verdicts(entities, dependents, { resolved, closed });
     // What holds stands behind what it now builds on: all of it goes to the end, in its order.
-    const moved = dependents.map((row) => this.#toEnd(entities, row));
-    this.#apply(entities, moved, verdicts, { merged: 0, parked: 0 }, null);
+    const moved = dependents.map((row) => this.#outbox.toEnd(entities, row));
+    this.#apply(entities, moved, verdicts, { merged: 0, parked: 0 });
+    entities.flush();
   }
 
-  /** Behind all other work of the outbox. */
-  #toEnd(entities: LocalEntities, row: OutboxRow): OutboxRow {
-    this.#outbox.takeOut(entities, row);
-    const { database } = this.#store;
-    const last = database.prepare('SELECT max(seq) AS seq FROM main.hf_outbox').get()?.['seq'] as number;
-    if (last === row.seq) return row;
-    database.prepare('UPDATE main.hf_outbox SET seq = ? WHERE seq = ?').run(last + 1, row.seq);
-    return { ...row, seq: last + 1 };
-  }
-
-  #judge(entities: LocalEntities, answered: OutboxRow, counts: { merged: number; parked: number }): boolean {
-    const chain = this.#chainOf(answered);
-    // Work that is sending is neither rebased nor parked until answered (OB3).
-    if (chain.some((row) => row.state === 'sending' || row.state === 'accepted')) return false;
-    this.#apply(entities, chain, this.#verdicts(entities, chain), counts, answered.seq);
+  #judge(
+    entities: LocalEntities,
+    answered: OutboxRow,
+    head: number,
+    counts: { merged: number; parked: number },
+  ): boolean {
+    const chain = this.#chainOf(entities, answered);
+    // Work that is sending or owed is neither rebased nor parked until answered (OB3).
+    if (chain.some((row) => row.state === 'accepted' || this.#outbox.isUnanswered(row))) return false;
+    if (chain.some((row) => (row.judgeAt ?? 0) > head)) return false;
+    if (answered.rebases >= LIMITS.automaticRebasesMax) this.#giveUp(entities, answered, counts);
+    else this.#apply(entities, chain, this.#verdicts(entities, chain), counts);
     return true;
   }
 
+  /** OB3, I16: somebody else is always first. A person decides. */
+  #giveUp(entities: LocalEntities, row: OutboxRow, counts: { parked: number }): void {
+    counts.parked += 1;
+    const fault = { code: 'version-conflict', facts: { ...row.fault?.facts, rebases: row.rebases } } as const;
+    this.#outbox.setAside(entities, row, 'parked', fault);
+    this.#desk.open(row, 'clash', fault, this.#bothSides(entities, row));
+  }
+
   /** The operation, and every later one of the local state on its entities or named through `prior` or `needs`. */
-  #chainOf(first: OutboxRow): readonly OutboxRow[] {
+  #chainOf(entities: LocalEntities, first: OutboxRow): readonly OutboxRow[] {
     const names = new Set([first.actionId, ...first.drafts.map((draft) => draft.id)]);
     const keys = new Set(keysOf(first).map(({ type, id }) => `${type} ${id}`));
     const seqs = new Set<number>();
     for (const key of keysOf(first))
-      for (const seq of this.#pendingOn(key.log, key.type, key.id)) if (seq > first.seq) seqs.add(seq);
-    for (const row of this.#outbox.dependentsOf(first)) seqs.add(row.seq);
+      for (const seq of entities.get(key).base?.pending ?? []) if (seq > first.seq) seqs.add(seq);
+    for (const row of this.#outbox.dependentsOf(entities, first)) seqs.add(row.seq);
     const chain = [first];
     for (const seq of [...seqs].sort((a, b) => a - b)) {
       const row = this.#outbox.bySeq(seq);
@@ -110,13 +120,6 @@ export class Judge {
     return chain;
   }
 
-  #pendingOn(log: string, type: string, id: string): readonly number[] {
-    const row = this.#store.database
-      .prepare('SELECT pending FROM main.hf_base WHERE log = ? AND type = ? AND id = ?')
-      .get(log, type, id);
-    return row === undefined ? [] : (JSON.parse(row['pending'] as string) as number[]);
-  }
-
   #verdicts(
     entities: LocalEntities,
     rows: readonly OutboxRow[],
@@ -131,7 +134,8 @@ export class Judge {
         events: drafts,
         needs: frame.needs,
       })),
-      factsOf: (type, id) => this.#factsOf(entities, log, type, id, lowest.get(`${type} ${id}`) ?? 0),
+      factsOf: (type, id) =>
+        this.#factsOf(entities, { log, type, id }, { base: lowest.get(`${type} ${id}`) ?? 0, rows, isLast: after !== undefined }),
       editedWhileDeleted: (type) => this.#store.tables.get(type)?.model?.data.editedWhileDeleted ?? 'keep',
       brokenRules: (type, fields) => {
         const model = this.#store.tables.get(type)?.model;
@@ -144,49 +148,57 @@ export class Judge {
     });
   }
 
-  #factsOf(entities: LocalEntities, log: string, type: string, id: string, base: number): EntityFacts {
-    const { confirmed } = entities.get({ log, type, id });
+  #factsOf(
+    entities: LocalEntities,
+    key: EntityKey,
+    judged: { readonly base: number; readonly rows: readonly OutboxRow[]; readonly isLast: boolean },
+  ): EntityFacts {
+    const { base, rows, isLast } = judged;
+    const { log, type, id } = key;
+    const entity = entities.get(key);
+    const { state } = entity.confirmed;
+    const version = Math.max(entity.confirmed.version, state === undefined ? toldVersion(rows, key) : 0);
     const events = this.#store.database
       .prepare(
         'SELECT draft, envelope FROM main.hf_event WHERE log = ? AND type = ? AND entity = ? AND entity_version > ? ORDER BY entity_version',
       )
       .all(log, type, id, base)
       .map(confirmedEvent);
-    const first = events[0]?.entityVersion;
-    // The state came whole, without these events: what differs from what was seen stands for them.
-    const isComplete = confirmed.version === base || (first === base + 1 && events.length === confirmed.version - base);
+    // Else the state came whole, without these events: what differs from what was seen stands for them.
+    const isComplete = events.length === version - base && (events[0]?.entityVersion ?? base + 1) === base + 1;
     const deleted =
-      confirmed.state === undefined
+      state === undefined
         ? this.#store.database
             .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
             .get(log, type, id)
         : undefined;
+    // Earlier pending work stays below what is judged; dependents of closed work stand on all of it.
+    const first = isLast ? Number.POSITIVE_INFINITY : (rows[0]?.seq ?? 0);
+    const hasEarlier = entity.base?.pending.some((seq) => seq < first) === true;
     return {
-      version: confirmed.version,
-      fields: confirmed.state?.fields,
+      version,
+      fields: state?.fields,
       ...(deleted === undefined ? {} : { lastFields: JSON.parse(deleted['fields'] as string) as JsonObject }),
-      events: isComplete ? events : this.#standIns(log, type, id, base, confirmed.version, confirmed.state?.fields),
+      events: isComplete ? events : this.#standIns(entity, { base, version }),
+      ...(hasEarlier ? { onto: { fields: entities.stateBefore(entity, first)?.fields } } : {}),
     };
   }
 
   #standIns(
-    log: string,
-    type: string,
-    id: string,
-    base: number,
-    version: number,
-    now: JsonObject | undefined,
+    { key, confirmed }: LocalEntity,
+    { base, version }: { readonly base: number; readonly version: number },
   ): readonly ConfirmedEvent[] {
     const seen = this.#store.database
       .prepare('SELECT fields FROM main.hf_seen WHERE log = ? AND type = ? AND id = ?')
-      .get(log, type, id);
+      .get(key.log, key.type, key.id);
     const before = seen === undefined ? undefined : (JSON.parse(seen['fields'] as string) as JsonObject);
-    return differenceAsChanges(before, now).map((change) => ({
+    const { state } = confirmed;
+    return differenceAsChanges(before, state?.fields).map((change) => ({
       id: '',
       base,
       entityVersion: version,
-      actor: '',
-      recordedAt: this.#store.nowIso(),
+      actor: state?.meta.updatedBy ?? '',
+      recordedAt: state?.meta.updatedAt ?? this.#store.nowIso(),
       change,
     }));
   }
@@ -227,34 +239,29 @@ export class Judge {
     rows: readonly OutboxRow[],
     verdicts: readonly Rebased[],
     counts: { merged: number; parked: number },
-    answered: number | null,
   ): void {
     verdicts.forEach((verdict, at) => {
       const row = rows[at] as OutboxRow;
+      const isAnswered = row.judgeAt !== null;
       switch (verdict.outcome) {
-        case 'rebased': {
-          const rebases = row.rebases + (row.seq === answered ? 1 : 0);
-          if (rebases > LIMITS.automaticRebasesMax) {
-            counts.parked += 1;
-            const fault = { code: 'version-conflict', facts: { rebases: row.rebases } } as const;
-            this.#outbox.setAside(entities, row, 'parked', fault);
-            this.#desk.open(row, 'clash', fault);
-            return;
-          }
-          counts.merged += row.seq === answered ? 1 : 0;
-          this.#rewrite(entities, row, verdict.events, rebases);
-          for (const notice of verdict.notices) this.#desk.tell(row.log, row.actionId, notice);
+        case 'rebased':
+          counts.merged += isAnswered ? 1 : 0;
+          this.#rewrite(entities, row, verdict.events);
+          for (const notice of verdict.notices) this.#desk.tell(row, notice);
           return;
-        }
         case 'unchanged':
           // Its bytes stand; a request that was answered once needs a new id to be judged again.
-          if (row.seq === answered || row.heldBy !== null)
-            this.#rewrite(entities, row, row.drafts, row.rebases + (row.seq === answered ? 1 : 0));
+          if (isAnswered || row.heldBy !== null) this.#rewrite(entities, row, row.drafts);
           return;
-        case 'nothing-left':
-          this.#outbox.closeAs(entities, row, { state: 'discarded' });
-          for (const notice of verdict.notices) this.#desk.tell(row.log, row.actionId, notice);
+        case 'nothing-left': {
+          // Theirs did all of it: it is in the log, by other hands. Or it was decided against, and its author is told.
+          const { log } = row;
+          const isTheirs = verdict.notices.length === 0;
+          const version = this.#headOf(log);
+          for (const notice of verdict.notices) this.#desk.tell(row, notice);
+          this.#outbox.closeAs(entities, row, isTheirs ? { state: 'ordered', log, version } : { state: 'discarded' });
           return;
+        }
         case 'parked': {
           counts.parked += 1;
           const fault =
@@ -271,8 +278,31 @@ export class Judge {
     });
   }
 
+  /** For work that nobody judged: what it wrote, beside what is there. */
+  #bothSides(entities: LocalEntities, row: OutboxRow): readonly ClashFact[] {
+    return row.drafts.flatMap((event) => {
+      const facts = this.#factsOf(
+        entities,
+        { log: row.log, type: event.entityType, id: event.entityId },
+        { base: event.base, rows: [row], isLast: false },
+      );
+      const fields = fieldsOf(event.change);
+      return clashFacts({
+        event,
+        judgement: { verdict: 'clash', fields: fields.length === 0 ? 'entity' : fields, theirs: facts.events.map((_, at) => at) },
+        theirs: facts.events,
+        facts,
+        seenBefore: (eventId, field) => this.#seenBefore(row.log, [row], eventId, field),
+      });
+    });
+  }
+
+  #headOf(log: string): number {
+    return this.#store.database.prepare('SELECT head FROM main.hf_log WHERE log = ?').get(log)?.['head'] as number;
+  }
+
   /** New bytes under a new request id; event ids and action id stay (OB3). */
-  #rewrite(entities: LocalEntities, row: OutboxRow, drafts: readonly EventDraft[], rebases: number): void {
+  #rewrite(entities: LocalEntities, row: OutboxRow, drafts: readonly EventDraft[]): void {
     const texts = drafts.map((draft) => canonical(draft as unknown as Json));
     const { database, platform } = this.#store;
     const requestId = uuidv7(this.#store.nowMs(), platform.random);
@@ -288,7 +318,7 @@ export class Judge {
         `[${texts.join(',')}]`,
         drafts.length,
         texts.reduce((bytes, text) => bytes + utf8Length(text), 0),
-        rebases,
+        row.rebases + (row.judgeAt === null ? 0 : 1),
         row.seq,
       );
     this.#outbox.takeOut(entities, row);
@@ -314,6 +344,18 @@ const confirmedEvent = (row: Readonly<Record<string, unknown>>): ConfirmedEvent 
     change: draft?.change ?? null,
   };
 };
+
+/**
+ * A deletion that came by a bootstrap is only an absence; how many events the entity had, the ledger said when it refused.
+ */
+function toldVersion(rows: readonly OutboxRow[], { type, id }: EntityKey): number {
+  const versions = rows.flatMap(({ fault }) => {
+    const facts = fault?.code === 'version-conflict' ? fault.facts : undefined;
+    const isOnIt = facts?.['type'] === type && facts['id'] === id;
+    return isOnIt && typeof facts['entityVersion'] === 'number' ? [facts['entityVersion']] : [];
+  });
+  return Math.max(0, ...versions);
+}
 
 function lowestBases(rows: readonly OutboxRow[]): Map<string, number> {
   const lowest = new Map<string, number>();

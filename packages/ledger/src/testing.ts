@@ -1,0 +1,73 @@
+import type { Logger, Platform, SchemaData } from '@holdfast/core';
+import { roleIn } from './access/access.ts';
+import { createEngine } from './engine/create-engine.ts';
+import type { Actor, Engine, LiveConnection, LiveSocket } from './engine/engine.ts';
+import { createApp } from './http/app.ts';
+import { createOrigins } from './http/origins.ts';
+import { openSqliteStore } from './stores/sqlite/store.ts';
+
+/**
+ * A whole ledger in a test's own process: real engine, real SQLite store, real doors, on the clock it is given. A token is
+ * the account's own name, or `name/role`; every workspace is open to it.
+ */
+export interface TestLedger {
+  readonly engine: Engine;
+  readonly fetch: (request: Request) => Response | Promise<Response>;
+  live(workspace: string, socket: LiveSocket): LiveConnection;
+  close(): Promise<void>;
+  /** As after SIGKILL: nothing is finished; the files are as they are. */
+  abandon(): void;
+}
+
+export interface TestLedgerOptions {
+  readonly folder: string;
+  readonly platform: Platform;
+  readonly schema?: SchemaData;
+  readonly logger?: Logger;
+}
+
+export function createTestLedger({
+  folder,
+  platform,
+  schema,
+  logger = () => undefined,
+}: TestLedgerOptions): TestLedger {
+  const store = openSqliteStore({ folder, platform, logger });
+  const engine = createEngine({
+    store,
+    platform,
+    logger,
+    createOnFirstUse: true,
+    ...(schema === undefined ? {} : { schema }),
+  });
+  const callerOf = (token: string | null) => {
+    if (token === null || token === '') return null;
+    const [account, role = 'writer'] = token.split('/');
+    return { account: account as string, grants: { '*': role as Actor['role'] } };
+  };
+  let names = 0;
+  const app = createApp({
+    engine,
+    access: { name: 'test', verify: ({ token }) => Promise.resolve(callerOf(token)) },
+    origins: createOrigins([]),
+    logger,
+    newRequestId: () => {
+      names += 1;
+      return `answer-${names}`;
+    },
+    now: () => platform.clock.now(),
+  });
+  const actorOf = (token: string | null, workspace: string): Actor | null => {
+    const caller = callerOf(token);
+    const role = caller === null ? null : roleIn(caller, workspace);
+    return caller === null || role === null ? null : { account: caller.account, role };
+  };
+  return {
+    engine,
+    fetch: app.fetch,
+    live: (workspace, socket) =>
+      engine.live(workspace, socket, { admit: (token) => actorOf(token ?? null, workspace) }),
+    close: () => engine.close(),
+    abandon: () => void store.close(),
+  };
+}

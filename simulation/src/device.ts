@@ -1,0 +1,126 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  keyedId,
+  type Platform,
+  recordCommit,
+  type Schema,
+  type SchemaData,
+  schemaData,
+  type Tx,
+  uuidv7,
+} from '@holdfast/core';
+import {
+  createDeviceNetwork,
+  type DeviceClock,
+  type DeviceNetwork,
+  type LedgerEndpoint,
+  type SeededRandom,
+  type VirtualTime,
+} from '@holdfast/replica/testing';
+import { createEngineDevice, type EngineDevice } from '@holdfast/replica/testing/engine';
+
+/**
+ * One device of a world: the real replica engine on a real SQLite file. It can crash, restart, be copied, wake up as it was
+ * yesterday. What a person did on it is recorded outside, so that nothing it forgets can hide.
+ */
+export interface SimulatedDevice<S extends Schema> {
+  readonly name: string;
+  readonly network: DeviceNetwork;
+  readonly clock: DeviceClock;
+  readonly file: string;
+  readonly engine: EngineDevice | null;
+  /** Action ids of commits that resolved: durable here, for ever (I01). */
+  readonly resolved: Set<string>;
+  /** Closed by a person on purpose: discarded, or replaced by a resolution (I13). */
+  commit<T>(build: (tx: Tx<S>) => T): string | null;
+  start(): void;
+  crash(): void;
+  close(): Promise<void>;
+}
+
+export interface DeviceParts<S extends Schema> {
+  readonly name: string;
+  readonly schema: S;
+  readonly folder: string;
+  readonly time: VirtualTime;
+  readonly random: SeededRandom;
+  readonly platform: Pick<Platform, 'digest'>;
+  readonly ledger: () => LedgerEndpoint;
+}
+
+export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): SimulatedDevice<S> {
+  const { name, schema, time, random } = parts;
+  const data: SchemaData = schemaData(schema);
+  const network = createDeviceNetwork({ time, random: random.fork('network'), ledger: parts.ledger });
+  const file = join(parts.folder, `${name}.sqlite`);
+  const resolved = new Set<string>();
+  let clock = time.clockFor({ skewMs: 0 });
+  let engine: EngineDevice | null = null;
+  let starts = 0;
+  return {
+    name,
+    network,
+    file,
+    resolved,
+    get clock() {
+      return clock;
+    },
+    get engine() {
+      return engine;
+    },
+    commit: (build) => {
+      if (engine === null) return null;
+      const idRandom = random.fork(`ids-${resolved.size}-${starts}-${time.elapsedMs}`);
+      const newId = () => uuidv7(clock.now(), idRandom);
+      const recorded = recordCommit(
+        schema,
+        data,
+        { newId, keyedId: (type, values) => keyedId(type, values, parts.platform.digest) },
+        build,
+      );
+      if (!recorded.ok) return null;
+      const actionId = newId();
+      const { changes, seen } = recorded.value;
+      const outcome = engine.state.commit({ actionId, log: 'main', changes, seen, reads: [] });
+      if (!outcome.ok) return null;
+      if (outcome.value.eventIds.length > 0) resolved.add(actionId);
+      return actionId;
+    },
+    start: () => {
+      if (engine !== null) return;
+      starts += 1;
+      clock = time.clockFor({ skewMs: clock.skewMs });
+      engine = createEngineDevice({
+        file,
+        schema: data,
+        account: name,
+        platform: { clock, random: random.fork(`start-${starts}`), digest: parts.platform.digest },
+        fetch: network.fetch,
+        openSocket: network.openSocket,
+      });
+      engine.sync.start();
+    },
+    crash: () => {
+      if (engine === null) return;
+      clock.stop();
+      network.cut();
+      engine.abandon();
+      engine = null;
+    },
+    close: async () => {
+      if (engine === null) return;
+      const closing = engine.close();
+      let isDone = false;
+      void closing.then(() => {
+        isDone = true;
+      });
+      await time.until(() => isDone, 60_000);
+      engine = null;
+    },
+  };
+}
+
+export const removeFile = (file: string): void => {
+  for (const suffix of ['', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true });
+};
