@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { canonical } from './canonical.ts';
 import { columnType, fromColumn, toColumn } from './columns.ts';
-import { shownValue } from './field-facts.ts';
+import { presenceOf, shownValue } from './field-facts.ts';
 import type { Json } from './json.ts';
 import { HARD_VALUES, jsonValue } from './json-values.fixture.ts';
 import type { FieldData, FieldKind } from './schema-data.ts';
@@ -58,6 +58,13 @@ describe('columns', () => {
     );
   });
 
+  test('[SC5] column types are what sorting and comparing in SQL need', () => {
+    const typeOf = (kind: FieldKind) => columnType(FIELDS[kind]);
+    expect(KINDS.filter((kind) => typeOf(kind) === 'INTEGER')).toEqual(['integer', 'flag', 'counter', 'serial']);
+    expect(KINDS.filter((kind) => typeOf(kind) === 'REAL')).toEqual(['number']);
+    expect(KINDS.filter((kind) => typeOf(kind) === 'TEXT')).toHaveLength(KINDS.length - 5);
+  });
+
   test('[SC5] every value that a commit may write has a place in its column', () => {
     fc.assert(
       fc.property(fc.constantFrom(...KINDS), jsonValue, (kind, value) => {
@@ -92,5 +99,14 @@ describe('columns', () => {
     expect(shownValue(undefined, FIELDS.serial)).toBeNull();
     // Not what is shown for a value that it does not know: here there is none.
     expect(shownValue(undefined, { ...FIELDS.oneOf, optional: true })).toBeNull();
+  });
+
+  test('[SC5] a field is required only where nothing is shown for it', () => {
+    const by = (presence: string) => KINDS.filter((kind) => presenceOf(FIELDS[kind]) === presence);
+    expect(by('assigned')).toEqual(['serial']);
+    expect(by('defaulted')).toEqual(['counter', 'setOf', 'rank']);
+    expect(presenceOf({ kind: 'text', optional: true })).toBe('optional');
+    expect(presenceOf({ kind: 'text', default: '' })).toBe('defaulted');
+    expect(presenceOf({ kind: 'flag', default: false })).toBe('defaulted');
   });
 });

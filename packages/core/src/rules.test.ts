@@ -38,6 +38,7 @@ describe('rules', () => {
       'wontfix stands alone',
     ]);
     expect(brokenRules(issue, { urgent: true, owner: 'ana' })).toEqual([]);
+    expect(brokenRules({ fields: issue.fields }, { state: 'done' })).toEqual([]);
   });
 
   test('[MG1] reads by wire name, and never what a field of that name in code would be', () => {
