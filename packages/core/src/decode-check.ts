@@ -61,9 +61,10 @@ export const oneOfTexts = <const V extends readonly string[]>(...values: V): Che
 export const flag: Check<boolean> = (json) => (typeof json === 'boolean' ? null : found('true or false is expected'));
 export const yes: Check<true> = (json) => (json === true ? null : found('true is expected'));
 
-export const whole = (min: number): Check<number> => {
-  const problem = `a whole number from ${min} is expected`;
-  return (json) => (Number.isSafeInteger(json) && (json as number) >= min ? null : found(problem));
+export const whole = (min: number, max: number = Number.MAX_SAFE_INTEGER): Check<number> => {
+  const problem = `a whole number from ${min}${max === Number.MAX_SAFE_INTEGER ? '' : ` to ${max}`} is expected`;
+  return (json) =>
+    Number.isSafeInteger(json) && (json as number) >= min && (json as number) <= max ? null : found(problem);
 };
 
 // ── objects and lists ───────────────────────────────────────────────────────────────────────────────────────────────

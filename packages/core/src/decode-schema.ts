@@ -1,19 +1,18 @@
 import {
-  decoding,
+  byTag,
+  type Check,
+  decode,
+  exactly,
   listOf,
-  member,
-  objectAt,
-  objectOf,
   oneOfTexts,
   optional,
-  type Read,
   recordOf,
   text,
-  unreadable,
   whole,
-} from './decode-read.ts';
+  yes,
+} from './decode-check.ts';
 import { fail, type Outcome, ok } from './faults.ts';
-import { isPlainObject, type Json, jsonProblem } from './json.ts';
+import { found, isPlainObject, type Json, problemIn } from './json.ts';
 import { LIMITS } from './limits.ts';
 import { leanEntity } from './schema.ts';
 import type { EntityData, FieldData, FieldKind, RuleData, SchemaData } from './schema-data.ts';
@@ -24,27 +23,25 @@ import type { SchemaSnapshot } from './schema-snapshot.ts';
  * Reads a schema, or one entity type, that comes as data: from a replica file, a snapshot or an event (SC4). Strict and
  * total: what is read fits its types and could have been defined; nothing throws, whatever is handed in.
  */
-export const checkSchemaData = (json: unknown): Outcome<SchemaData, 'invalid-change'> =>
-  checked(json, schema, schemaProblem);
-
-/** One entity type. Its refs may point to types that are defined elsewhere. */
-export const checkEntityData = (type: string, json: unknown): Outcome<EntityData, 'invalid-change'> =>
-  checked(json, entity, (data) => entityProblem(type, data, null));
-
-function checked<T>(
-  json: unknown,
-  read: Read<T>,
-  problemOf: (value: T) => string | null,
-): Outcome<T, 'invalid-change'> {
-  const foreign = jsonProblem(json);
-  if (foreign !== null) return fail('invalid-change', { ...foreign });
-  const outcome = decoding('invalid-change', () => read(json as Json, ''));
-  const problem = outcome.ok ? problemOf(outcome.value) : null;
-  return problem === null ? outcome : fail('invalid-change', { path: '', reason: problem });
+export function checkSchemaData(json: unknown): Outcome<SchemaData, 'invalid-change'> {
+  const read = decode('invalid-change', schema, json);
+  if (!read.ok) return read;
+  const entities = Object.entries(read.value.entities).map(([type, data]) => [type, leanEntity(data)] as const);
+  return possible({ format: 1, entities: Object.fromEntries(entities) }, schemaProblem);
 }
 
-const isTrue: Read<true> = (json, path) => (json === true ? json : unreadable(path, 'true, or nothing, is expected'));
-const value: Read<Json> = (json, path) => json ?? unreadable(path, 'null is not a value');
+/** One entity type. Its refs may point to types that are defined elsewhere. */
+export function checkEntityData(type: string, json: unknown): Outcome<EntityData, 'invalid-change'> {
+  const read = decode('invalid-change', entity, json);
+  return read.ok ? possible(leanEntity(read.value), (data) => entityProblem(type, data, null)) : read;
+}
+
+function possible<T>(data: T, problemOf: (data: T) => string | null): Outcome<T, 'invalid-change'> {
+  const problem = problemOf(data);
+  return problem === null ? ok(data) : fail('invalid-change', { path: '', reason: problem });
+}
+
+const value: Check<Json> = (json, depth) => (json === null ? found('null is not a value') : problemIn(json, depth));
 const names = listOf(text, LIMITS.fieldsPerEntityMax);
 
 const KINDS: readonly FieldKind[] = [
@@ -52,11 +49,16 @@ const KINDS: readonly FieldKind[] = [
   ...(['counter', 'setOf', 'oneOf', 'ref', 'rank', 'serial'] as const),
 ];
 
-const field: Read<FieldData> = (json, path) => FIELD(json, path);
-const FIELD = objectOf({
+/** Fields and rules may hold others of their kind: `depth` ends what is nested without an end. */
+const nested =
+  <T>(check: () => Check<T>): Check<T> =>
+  (json, depth) =>
+    depth >= LIMITS.jsonDepthMax ? found(`nested deeper than ${LIMITS.jsonDepthMax}`) : check()(json, depth);
+
+const field: Check<FieldData> = exactly({
   kind: oneOfTexts(...KINDS),
   wire: optional(text),
-  optional: optional(isTrue),
+  optional: optional(yes),
   default: optional(value),
   onClash: optional(oneOfTexts('ask', 'last', 'max', 'min')),
   max: optional(whole(1)),
@@ -64,42 +66,30 @@ const FIELD = objectOf({
   otherwise: optional(text),
   to: optional(text),
   onDelete: optional(oneOfTexts('keep', 'clear', 'delete-too')),
-  of: optional(field),
+  of: optional(nested((): Check<FieldData> => field)),
 });
 
-const rule: Read<RuleData> = (json, path) => {
-  const kind = oneOfTexts(
-    'is',
-    'present',
-    'not',
-    'all',
-    'any',
-    'when',
-  )(objectAt(json, path)['rule'], member(path, 'rule'));
-  return RULES[kind](json, path);
-};
-const RULES: Readonly<Record<RuleData['rule'], Read<RuleData>>> = {
-  is: objectOf({ rule: oneOfTexts('is'), field: text, values: listOf(value) }),
-  present: objectOf({ rule: oneOfTexts('present'), fields: names }),
-  not: objectOf({ rule: oneOfTexts('not'), of: rule }),
-  all: objectOf({ rule: oneOfTexts('all'), of: listOf(rule) }),
-  any: objectOf({ rule: oneOfTexts('any'), of: listOf(rule) }),
-  when: objectOf({ rule: oneOfTexts('when'), condition: rule, must: rule }),
-};
+const inner = nested((): Check<RuleData> => rule);
+const rule: Check<RuleData> = byTag<RuleData>('rule', {
+  is: exactly({ rule: oneOfTexts('is'), field: text, values: listOf(value) }),
+  present: exactly({ rule: oneOfTexts('present'), fields: names }),
+  not: exactly({ rule: oneOfTexts('not'), of: inner }),
+  all: exactly({ rule: oneOfTexts('all'), of: listOf(inner) }),
+  any: exactly({ rule: oneOfTexts('any'), of: listOf(inner) }),
+  when: exactly({ rule: oneOfTexts('when'), condition: inner, must: inner }),
+});
 
-const ENTITY = objectOf({
+const entity: Check<EntityData> = exactly({
   fields: recordOf(field),
   key: optional(names),
   index: optional(listOf(names)),
   search: optional(names),
   rules: optional(recordOf(rule)),
-  local: optional(isTrue),
+  local: optional(yes),
   editedWhileDeleted: optional(oneOfTexts('keep', 'delete', 'ask')),
 });
-const entity: Read<EntityData> = (json, path) => leanEntity(ENTITY(json, path));
 
-const SCHEMA = objectOf({ format: whole(1, 1), entities: recordOf(entity) });
-const schema: Read<SchemaData> = (json, path) => ({ format: 1, entities: SCHEMA(json, path).entities });
+const schema = exactly({ format: whole(1, 1), entities: recordOf(entity) });
 
 /** Reads a snapshot from its file's JSON. */
 export function checkSnapshot(json: unknown): Outcome<SchemaSnapshot, 'invalid-change'> {
