@@ -101,13 +101,13 @@ function checkForm({ class: operationClass, operations, commandId }: PermitReque
   );
 }
 
+/** The generation names the run of the host, too: each run raises it (PM8). */
 function isSameInput(view: PermitView, { permit, storedBoundary }: StoredPermit, request: PermitRequest): boolean {
   const operations = new Set(request.operations);
   return (
     permit.log === request.log &&
     permit.class === request.class &&
     permit.generation === (request.generation ?? view.generation) &&
-    permit.hostInstance === view.hostInstance &&
     permit.ownerMode === (request.ownerMode ?? 'host') &&
     permit.commandId === (request.commandId ?? null) &&
     storedBoundary === boundaryText(request.boundary) &&
