@@ -29,9 +29,13 @@ export interface Changed {
   readonly isUnderRules: boolean;
 }
 
+/** `wire`: as the log names them, also fields that this schema does not know; values are taken as they are. */
+export type FieldNames = 'code' | 'wire';
+
 export interface ChangeParts {
   readonly store: ReplicaStore;
   readonly entities: LocalEntities;
+  readonly names: FieldNames;
   readonly log: string;
   readonly change: RecordedChange;
   readonly entity: LocalEntity;
@@ -141,14 +145,20 @@ function wired(parts: ChangeParts, model: EntityModel, values: JsonObject): Reco
   for (const [name, value] of Object.entries(values)) {
     const field = column(parts, model, name);
     if (field === undefined) continue;
-    const issue =
-      field.data.kind === 'serial' ? NOT_SETTABLE(parts, name) : valueIssue(value, field.data, [model.type, name]);
+    const issue = parts.names === 'wire' ? null : valueProblem(parts, model, field, value);
     if (issue !== null) parts.issues.push(issue);
-    else fields.push([field.wire, field.data.kind === 'setOf' ? asSet(value as readonly Json[]) : value]);
+    else fields.push([field.wire, field.data.kind === 'setOf' && isList(value) ? asSet(value) : value]);
   }
   fields.sort(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(fields);
 }
+
+const isList = (value: Json): value is readonly Json[] => Array.isArray(value);
+
+const valueProblem = (parts: ChangeParts, model: EntityModel, field: ColumnModel, value: Json): Issue | null =>
+  field.data.kind === 'serial'
+    ? NOT_SETTABLE(parts, field.name)
+    : valueIssue(value, field.data, [model.type, field.name]);
 
 const NOT_SETTABLE = (parts: ChangeParts, name: string): Issue => ({
   path: [parts.change.entity, name],
@@ -156,7 +166,17 @@ const NOT_SETTABLE = (parts: ChangeParts, name: string): Issue => ({
   message: 'the ledger numbers this',
 });
 
+/** A field that this schema does not know (EV5). */
+const unknownField = (wire: string): ColumnModel => ({
+  name: wire,
+  wire,
+  data: { kind: 'json' },
+  sqlType: 'TEXT',
+  fallback: undefined,
+});
+
 function column(parts: ChangeParts, model: EntityModel, name: string): ColumnModel | undefined {
+  if (parts.names === 'wire') return model.byWire.get(name) ?? unknownField(name);
   const found = model.byName.get(name);
   if (found === undefined)
     parts.issues.push({ path: [model.type, name], code: 'unknown-field', message: `${model.type} has no such field` });

@@ -13,7 +13,7 @@ import {
   utf8Length,
   uuidv7,
 } from '@holdfast/core';
-import { type Changed, makeChange } from './commit-change.ts';
+import { type Changed, type FieldNames, makeChange } from './commit-change.ts';
 import { stop } from './fault-error.ts';
 import { inverseOf } from './inverse.ts';
 import { type LocalEntities, type LocalEntity, PENDING_ARRIVAL } from './local.ts';
@@ -31,12 +31,14 @@ import type { HeldState } from './tables.ts';
 export interface CommitParts {
   readonly store: ReplicaStore;
   readonly entities: LocalEntities;
+  /** How the request names fields. The engine's own requests use wire names, which no app version changes. */
+  readonly names?: FieldNames;
 }
 
-/** What else came of it: the inverse, for undo. */
 export interface Committed {
   readonly receipt: CommitReceipt;
-  readonly inverse: readonly RecordedChange[];
+  /** What takes it back, by wire name; worked out where undo wants it. */
+  readonly inverse: () => readonly RecordedChange[];
 }
 
 interface Working {
@@ -48,13 +50,14 @@ interface Working {
   readonly isLocal: boolean;
 }
 
-export function commitInside({ store, entities }: CommitParts, request: CommitRequest): Committed {
+export function commitInside(parts: CommitParts, request: CommitRequest): Committed {
+  const { store, entities, names = 'code' } = parts;
   const identity = requestIdentity(store, request);
   const known = knownOutcome(store, request.actionId, identity);
-  if (known !== null) return { receipt: known, inverse: [] };
+  if (known !== null) return { receipt: known, inverse: () => [] };
   checkLog(store, request);
   checkReads(request);
-  checkSeen(store, entities, request);
+  checkSeen(parts, request);
 
   const working = new Map<string, Working>();
   const work = (type: string, id: string): Working => {
@@ -87,6 +90,7 @@ export function commitInside({ store, entities }: CommitParts, request: CommitRe
     const made: Changed = makeChange({
       store,
       entities,
+      names,
       log: request.log,
       change: next,
       entity: one.entity,
@@ -133,7 +137,6 @@ export function commitInside({ store, entities }: CommitParts, request: CommitRe
   if (drafts.length === 0) recordLocalOutcome(store, request.actionId, identity, now);
   for (const one of working.values()) apply(entities, one, seq);
   store.tracker.outbox ||= drafts.length > 0;
-  const inverse = [...working.values()].flatMap((one) => inverseOf(one.entity, one.before, one.now));
   return {
     receipt: {
       actionId: request.actionId,
@@ -141,7 +144,7 @@ export function commitInside({ store, entities }: CommitParts, request: CommitRe
       repeated: false,
       eventIds: drafts.map((draft) => draft.id),
     },
-    inverse,
+    inverse: () => [...working.values()].reverse().flatMap((one) => inverseOf(one.entity, one.before, one.now)),
   };
 }
 

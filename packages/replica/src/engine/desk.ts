@@ -6,11 +6,14 @@ import {
   LIMITS,
   type Notice,
   ownValue,
+  sameValue,
   uuidv7,
 } from '@holdfast/core';
+import type { LocalEntity } from './local.ts';
 import type { OutboxRow } from './outbox.ts';
 import type { DeskEntry } from './replica-state.ts';
 import { faultText, type ReplicaStore, readFault } from './replica-store.ts';
+import type { EntityKey, HeldState } from './tables.ts';
 
 /**
  * The desk: what waits for a person, and what only tells (OB6). One entry for each batch that was set aside, with both
@@ -54,28 +57,56 @@ export class DeskWriter {
     this.#store.tracker.desk = true;
   }
 
-  /** Tells what the engine decided; it can be taken back (MG6). */
-  tell(log: string, actionId: string, notice: Notice): void {
-    this.#store.database
+  /** Tells what the engine decided against own work; it can be taken back (MG6). */
+  tell(
+    of: { readonly log: string; readonly actionId: string; readonly drafts: readonly EventDraft[] },
+    notice: Notice,
+  ): void {
+    const { database } = this.#store;
+    const mine = of.drafts.find((draft) => draft.id === notice.eventId);
+    database
       .prepare(
         "INSERT INTO main.hf_desk (id, revision, kind, needs, action_id, log, label, entity_type, entity_id, facts, fault, created_at) VALUES (?, 1, ?, 'nothing', ?, ?, NULL, ?, ?, ?, NULL, ?)",
       )
       .run(
         this.#newId(),
         notice.kind,
-        actionId,
-        log,
+        of.actionId,
+        of.log,
         notice.entityType,
         notice.entityId,
-        JSON.stringify([notice]),
+        JSON.stringify([{ ...notice, ...(mine === undefined ? {} : { change: mine.change }) }]),
         this.#store.nowMs(),
       );
-    this.#store.database
+    database
       .prepare(
         "DELETE FROM main.hf_desk WHERE id IN (SELECT id FROM main.hf_desk WHERE needs = 'nothing' ORDER BY created_at DESC, id DESC LIMIT -1 OFFSET ?)",
       )
       .run(LIMITS.deskListedMax);
     this.#store.tracker.desk = true;
+  }
+
+  /**
+   * Theirs has moved on under entries that wait: what a person was shown is not true any more, so the revision is another
+   * (F147). `entities` are those whose confirmed state moved.
+   */
+  refresh(entities: Iterable<LocalEntity>): void {
+    const { database } = this.#store;
+    if (database.prepare("SELECT 1 FROM main.hf_desk WHERE needs = 'answer' LIMIT 1").get() === undefined) return;
+    const entries = database.prepare(
+      "SELECT d.id, d.facts FROM main.hf_aside a JOIN main.hf_outbox o ON o.seq = a.seq JOIN main.hf_desk d ON d.action_id = o.action_id WHERE a.log = ? AND a.type = ? AND a.id = ? AND d.needs = 'answer'",
+    );
+    for (const { key, confirmed } of entities) {
+      for (const row of entries.all(key.log, key.type, key.id)) {
+        const before = JSON.parse(row['facts'] as string) as ClashFact[];
+        const facts = before.map((fact) => nowOf(fact, key, confirmed.state));
+        if (facts.every((fact, at) => fact === before[at])) continue;
+        database
+          .prepare('UPDATE main.hf_desk SET facts = ?, revision = revision + 1 WHERE id = ?')
+          .run(JSON.stringify(facts), row['id'] as string);
+        this.#store.tracker.desk = true;
+      }
+    }
   }
 
   closeFor(actionId: string): void {
@@ -97,7 +128,7 @@ export class DeskWriter {
       .map((row) => {
         const actionId = row['action_id'] as string;
         const fault = readFault(row['fault']);
-        const type = row['entity_type'] as string;
+        const entity = { type: row['entity_type'] as string, id: row['entity_id'] as string };
         const label = row['label'] as string | null;
         return {
           id: row['id'] as string,
@@ -107,18 +138,24 @@ export class DeskWriter {
           actionId,
           log: row['log'] as string,
           ...(label === null ? {} : { label }),
-          entity: { type, id: row['entity_id'] as string },
-          fields: this.#fieldsOf(type, JSON.parse(row['facts'] as string) as ClashFact[]),
+          entity,
+          fields: this.#fieldsOf(entity, JSON.parse(row['facts'] as string) as ClashFact[]),
           ...(fault === null ? {} : { fault }),
           held: row['needs'] === 'answer' ? heldBy(actionId) : 0,
         };
       });
   }
 
-  #fieldsOf(type: string, facts: readonly ClashFact[]): DeskEntry['fields'] {
-    const model = this.#store.tables.get(type)?.model;
+  /** Fields of other entities of the same batch are named with their entity. */
+  #fieldsOf(entity: { readonly type: string; readonly id: string }, facts: readonly ClashFact[]): DeskEntry['fields'] {
+    const named = (fact: ClashFact): string => {
+      const model = this.#store.tables.get(fact.entityType)?.model;
+      const field = fact.field === null ? '*' : (model?.byWire.get(fact.field)?.name ?? fact.field);
+      const isHere = fact.entityType === entity.type && fact.entityId === entity.id;
+      return isHere ? field : `${fact.entityType}/${fact.entityId}.${field}`;
+    };
     return facts.map((fact) => ({
-      field: fact.field === null ? '*' : (model?.byWire.get(fact.field)?.name ?? fact.field),
+      field: named(fact),
       base: fact.base,
       mine: fact.mine,
       theirs: fact.theirs,
@@ -130,6 +167,20 @@ export class DeskWriter {
   #newId(): string {
     return uuidv7(this.#store.nowMs(), this.#store.platform.random);
   }
+}
+
+/** The same fact if nothing about it has moved. */
+function nowOf(fact: ClashFact, key: EntityKey, state: HeldState | undefined): ClashFact {
+  if (fact.entityType !== key.type || fact.entityId !== key.id) return fact;
+  const { theirs: before, theirsOp, by: _by, at: _at, ...rest } = fact;
+  const theirs = fact.field === null ? undefined : ownValue(state?.fields ?? {}, fact.field);
+  if (sameValue(before, theirs) && (theirsOp === 'delete') === (state === undefined)) return fact;
+  return {
+    ...rest,
+    ...(theirs === undefined ? {} : { theirs }),
+    theirsOp: state === undefined ? 'delete' : theirsOp === 'delete' ? 'restore' : (theirsOp ?? 'update'),
+    ...(state === undefined ? {} : { by: state.meta.updatedBy, at: state.meta.updatedAt }),
+  };
 }
 
 /** Where there is no other side, a person still sees what was written. */

@@ -113,6 +113,17 @@ CREATE TABLE hf_outbox (
 CREATE UNIQUE INDEX hf_outbox_action ON hf_outbox (action_id);
 CREATE INDEX hf_outbox_not_queued ON hf_outbox (log, state, seq) WHERE state <> 'queued';
 
+CREATE INDEX hf_outbox_wish ON hf_outbox (log) WHERE wish IS NOT NULL;
+
+CREATE TABLE hf_aside (
+  seq INTEGER NOT NULL,
+  log TEXT NOT NULL,
+  type TEXT NOT NULL,
+  id TEXT NOT NULL,
+  PRIMARY KEY (log, type, id, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hf_aside_seq ON hf_aside (seq);
+
 CREATE TABLE hf_request (request_id TEXT PRIMARY KEY, action_id TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE hf_outcome (
@@ -137,7 +148,6 @@ CREATE TABLE hf_desk (
   fault TEXT,
   created_at INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX hf_desk_entity ON hf_desk (log, entity_type, entity_id) WHERE needs = 'answer';
 CREATE INDEX hf_desk_action ON hf_desk (action_id);
 
 CREATE TABLE hf_undo (
@@ -147,6 +157,7 @@ CREATE TABLE hf_undo (
   action_id TEXT NOT NULL,
   log TEXT NOT NULL,
   label TEXT NOT NULL,
+  part_of TEXT,
   inverse TEXT NOT NULL,
   seen TEXT NOT NULL
 ) STRICT;

@@ -126,7 +126,7 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
   store.tracker.logs = true;
   for (const [type, data] of types) if (store.tables.get(type) === undefined) store.declareType(type, data);
   const judged = judge.judgeDue(entities, page.log, through);
-  desk.count();
+  desk.refresh(touched.keys());
   return ok({
     applied: events.length,
     ignored,
@@ -307,7 +307,7 @@ function tellNotices({ store, desk }: IngestParts, log: string, entity: LocalEnt
   }));
   for (const notice of noticesOf({ event, before: entity.confirmed.state?.fields, mine })) {
     const own = mine.find((one) => one.id === notice.eventId);
-    desk.tell(log, own?.actionId ?? '', notice);
+    desk.tell({ log, actionId: own?.actionId ?? '', drafts: own === undefined ? [] : [own] }, notice);
   }
 }
 

@@ -1,61 +1,78 @@
-import { canonical, type Json, type JsonObject, ownValue, type RecordedChange, sameValue } from '@holdfast/core';
+import {
+  canonical,
+  isSet,
+  type Json,
+  type JsonObject,
+  ownValue,
+  type RecordedChange,
+  type SeenValue,
+  sameValue,
+} from '@holdfast/core';
 import type { LocalEntity } from './local.ts';
-import type { ColumnModel } from './schema-model.ts';
+import type { EntityModel } from './schema-model.ts';
 import type { HeldState } from './tables.ts';
 
-/** The changes that take an entity from `after` back to `before`, for undo (CM7): counters and sets by what moved. */
+/** The changes, by wire name, that take an entity from `after` back to `before` (CM7): counters and sets by what moved. */
 export function inverseOf(
-  entity: LocalEntity,
+  { key, table }: Pick<LocalEntity, 'key' | 'table'>,
   before: HeldState | undefined,
   after: HeldState | undefined,
 ): readonly RecordedChange[] {
-  const { model } = entity.table;
-  const { type, id } = entity.key;
-  if (model === null || before === after) return [];
-  if (before === undefined) return after === undefined ? [] : [{ do: 'delete', entity: type, id }];
-  if (after === undefined) return [{ do: 'restore', entity: type, id, fields: inCode(before.fields, model.byWire) }];
+  const about = { entity: key.type, id: key.id };
+  if (before === after || (before === undefined && after === undefined)) return [];
+  if (before === undefined) return [{ do: 'delete', ...about }];
+  if (after === undefined) return [{ do: 'restore', ...about, fields: settable(before.fields, table.model) }];
   const set: Record<string, Json> = {};
   const unset: string[] = [];
   const inc: Record<string, number> = {};
   const add: Record<string, readonly Json[]> = {};
   const remove: Record<string, readonly Json[]> = {};
-  for (const column of model.columns) {
-    const was = ownValue(before.fields, column.wire);
-    const is = ownValue(after.fields, column.wire);
-    if (sameValue(was ?? null, is ?? null) || column.data.kind === 'serial') continue;
-    if (column.data.kind === 'counter') inc[column.name] = Number(was ?? 0) - Number(is ?? 0);
-    else if (column.data.kind === 'setOf') {
+  for (const wire of new Set([...Object.keys(before.fields), ...Object.keys(after.fields)])) {
+    const was = ownValue(before.fields, wire);
+    const is = ownValue(after.fields, wire);
+    const kind = table.model?.byWire.get(wire)?.data.kind;
+    if (sameValue(was, is) || kind === 'serial') continue;
+    if (kind === 'counter' && isCount(was ?? 0) && isCount(is ?? 0)) inc[wire] = Number(was ?? 0) - Number(is ?? 0);
+    else if (kind === 'setOf' && isSet(was ?? []) && isSet(is ?? [])) {
       const [gone, come] = [without(was, is), without(is, was)];
-      if (gone.length > 0) add[column.name] = gone;
-      if (come.length > 0) remove[column.name] = come;
-    } else if (was === undefined) unset.push(column.name);
-    else set[column.name] = was;
+      if (gone.length > 0) add[wire] = gone;
+      if (come.length > 0) remove[wire] = come;
+    } else if (was === undefined) unset.push(wire);
+    else set[wire] = was;
   }
   const parts = { set, inc, add, remove };
   const kept = Object.fromEntries(Object.entries(parts).filter(([, part]) => Object.keys(part).length > 0));
   if (Object.keys(kept).length === 0 && unset.length === 0) return [];
-  return [{ do: 'update', entity: type, id, ...kept, ...(unset.length === 0 ? {} : { unset }) }];
+  return [{ do: 'update', ...about, ...kept, ...(unset.length === 0 ? {} : { unset }) }];
 }
 
-/** What the action left in the fields that its inverse sets: undo is refused where somebody changed them since. */
-export function seenAfter(inverse: readonly RecordedChange[], read: (type: string, id: string) => LocalEntity) {
+/** What the action left in the fields that its inverse takes back: undo is refused where somebody changed them since. */
+export function seenAfter(
+  inverse: readonly RecordedChange[],
+  read: (type: string, id: string) => LocalEntity,
+): readonly SeenValue[] {
   return inverse.flatMap((change) => {
-    if (change.do !== 'update') return [];
-    const { table, local } = read(change.entity, change.id);
-    return [...Object.keys(change.set ?? {}), ...(change.unset ?? [])].map((field) => {
-      const wire = table.model?.byName.get(field)?.wire ?? field;
-      return { entity: change.entity, id: change.id, field, value: ownValue(local?.fields, wire) ?? null };
-    });
+    const { local } = read(change.entity, change.id);
+    const fields =
+      change.do === 'update'
+        ? [...Object.keys(change.set ?? {}), ...(change.unset ?? [])]
+        : change.do === 'delete'
+          ? Object.keys(local?.fields ?? {})
+          : [];
+    return fields.map((field) => ({
+      entity: change.entity,
+      id: change.id,
+      field,
+      value: ownValue(local?.fields, field) ?? null,
+    }));
   });
 }
 
-const inCode = (fields: JsonObject, byWire: ReadonlyMap<string, ColumnModel>): JsonObject =>
-  Object.fromEntries(
-    Object.entries(fields).flatMap(([wire, value]) => {
-      const column = byWire.get(wire);
-      return column === undefined || column.data.kind === 'serial' ? [] : [[column.name, value] as const];
-    }),
-  );
+/** Numbers that the ledger gave are not written by anybody (EV7). */
+const settable = (fields: JsonObject, model: EntityModel | null): JsonObject =>
+  Object.fromEntries(Object.entries(fields).filter(([wire]) => model?.byWire.get(wire)?.data.kind !== 'serial'));
+
+const isCount = (value: Json): boolean => Number.isSafeInteger(value);
 
 function without(list: Json | undefined, other: Json | undefined): readonly Json[] {
   const known = new Set(Array.isArray(other) ? (other as readonly Json[]).map(canonical) : []);

@@ -135,7 +135,11 @@ export class Judge {
         needs: frame.needs,
       })),
       factsOf: (type, id) =>
-        this.#factsOf(entities, { log, type, id }, { base: lowest.get(`${type} ${id}`) ?? 0, rows, isLast: after !== undefined }),
+        this.#factsOf(
+          entities,
+          { log, type, id },
+          { base: lowest.get(`${type} ${id}`) ?? 0, rows, isLast: after !== undefined },
+        ),
       editedWhileDeleted: (type) => this.#store.tables.get(type)?.model?.data.editedWhileDeleted ?? 'keep',
       brokenRules: (type, fields) => {
         const model = this.#store.tables.get(type)?.model;
@@ -289,7 +293,11 @@ export class Judge {
       const fields = fieldsOf(event.change);
       return clashFacts({
         event,
-        judgement: { verdict: 'clash', fields: fields.length === 0 ? 'entity' : fields, theirs: facts.events.map((_, at) => at) },
+        judgement: {
+          verdict: 'clash',
+          fields: fields.length === 0 ? 'entity' : fields,
+          theirs: facts.events.map((_, at) => at),
+        },
         theirs: facts.events,
         facts,
         seenBefore: (eventId, field) => this.#seenBefore(row.log, [row], eventId, field),

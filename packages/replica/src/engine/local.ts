@@ -41,7 +41,7 @@ export class LocalEntities {
   readonly #store: ReplicaStore;
   readonly #entities = new Map<string, LocalEntity>();
   readonly #drafts = new Map<number, readonly EventDraft[]>();
-  #hasDesk: boolean | null = null;
+  #hasAside: boolean | null = null;
 
   constructor(store: ReplicaStore) {
     this.#store = store;
@@ -109,6 +109,16 @@ export class LocalEntities {
     entity.isTouched = true;
   }
 
+  /** Work was set aside, or is not any more: what rows say of it is asked again. */
+  asideChanged(): void {
+    this.#hasAside = null;
+  }
+
+  /** What the entity is with only the pending work before an outbox seq on it. */
+  stateBefore(entity: LocalEntity, seq: number): HeldState | undefined {
+    return this.#reapplied(entity, seq);
+  }
+
   /** An operation's drafts were made again. */
   forgetDrafts(seq: number): void {
     this.#drafts.delete(seq);
@@ -133,7 +143,7 @@ export class LocalEntities {
     for (const entity of this.#entities.values()) if (entity.isTouched) this.#write(entity);
     this.#entities.clear();
     this.#drafts.clear();
-    this.#hasDesk = null;
+    this.#hasAside = null;
   }
 
   #write(entity: LocalEntity): void {
@@ -168,19 +178,17 @@ export class LocalEntities {
   #syncOf(entity: LocalEntity): RowSync {
     const { log, type, id } = entity.key;
     const { database } = this.#store;
-    this.#hasDesk ??= database.prepare("SELECT 1 FROM main.hf_desk WHERE needs = 'answer' LIMIT 1").get() !== undefined;
-    if (this.#hasDesk) {
-      const waits = database.prepare(
-        "SELECT 1 FROM main.hf_desk WHERE log = ? AND entity_type = ? AND entity_id = ? AND needs = 'answer' LIMIT 1",
-      );
-      if (waits.get(log, type, id) !== undefined) return 'attention';
+    this.#hasAside ??= database.prepare('SELECT 1 FROM main.hf_aside LIMIT 1').get() !== undefined;
+    if (this.#hasAside) {
+      const aside = database.prepare('SELECT 1 FROM main.hf_aside WHERE log = ? AND type = ? AND id = ? LIMIT 1');
+      if (aside.get(log, type, id) !== undefined) return 'attention';
     }
     return entity.base === undefined ? 'synced' : 'pending';
   }
 
-  #reapplied(entity: LocalEntity): HeldState | undefined {
+  #reapplied(entity: LocalEntity, before = Number.POSITIVE_INFINITY): HeldState | undefined {
     let state = entity.confirmed.state;
-    for (const seq of entity.base?.pending ?? [])
+    for (const seq of entity.base?.pending.filter((one) => one < before) ?? [])
       for (const draft of this.draftsOf(seq))
         if (isOn(draft, entity.key))
           state = withDraft(state, draft, { seq, account: this.#store.account, version: entity.confirmed.version });

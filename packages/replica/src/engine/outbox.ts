@@ -5,12 +5,14 @@ import {
   type OperationResult,
   type PushOperation,
   RECOVERY,
+  type RecordedChange,
   type RefusalCode,
 } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
 import type { LocalEntities } from './local.ts';
 import type { ActionOutcome, OutboxCounts, PushBatch } from './replica-state.ts';
-import { faultText, type ReplicaStore, readObject } from './replica-store.ts';
+import { faultText, type ReplicaStore, readFault, readObject } from './replica-store.ts';
+import type { EntityKey } from './tables.ts';
 
 /**
  * The outbox: every committed batch that is not yet confirmed and not closed by a person (OB7). A row's bytes are final;
@@ -27,8 +29,13 @@ export interface OutboxRow {
   readonly identity: string;
   readonly label: string | null;
   readonly rebases: number;
+  /** Answered with `version-conflict`: to be judged once the head is here. */
+  readonly judgeAt: number | null;
+  readonly fault: Fault | null;
   readonly heldBy: string | null;
   readonly answer: AcceptedAnswer | null;
+  /** A person wants it gone: what takes it back if it was accepted (OB3). */
+  readonly wish: readonly RecordedChange[] | null;
 }
 
 export interface OutboxFrame {
@@ -41,7 +48,9 @@ export interface OutboxFrame {
 
 export type AcceptedAnswer = Extract<OperationResult, { status: 'accepted' }>;
 
-const COLUMNS = 'seq, log, action_id, request_id, state, drafts, frame, identity, label, rebases, held_by, answer';
+const SENT_COLUMNS = 'seq, action_id, request_id, state, drafts, events, bytes, frame, retry_at, judge_at, held_by';
+const COLUMNS =
+  'seq, log, action_id, request_id, state, drafts, frame, identity, label, rebases, judge_at, fault, held_by, answer, wish';
 
 export const readRow = (row: Readonly<Record<string, unknown>>): OutboxRow => ({
   seq: row['seq'] as number,
@@ -54,8 +63,11 @@ export const readRow = (row: Readonly<Record<string, unknown>>): OutboxRow => ({
   identity: row['identity'] as string,
   label: row['label'] as string | null,
   rebases: row['rebases'] as number,
+  judgeAt: row['judge_at'] as number | null,
+  fault: readFault(row['fault']),
   heldBy: row['held_by'] as string | null,
   answer: readObject(row['answer']) as AcceptedAnswer | null,
+  wish: row['wish'] === null ? null : (JSON.parse(row['wish'] as string) as RecordedChange[]),
 });
 
 /** States whose changes are part of local state (ST1), unless held. */
@@ -64,6 +76,9 @@ export const LOCAL_STATES: ReadonlySet<string> = new Set(['queued', 'sending', '
 export class Outbox {
   readonly #store: ReplicaStore;
   readonly #desk: DeskWriter;
+  /** Answered in this transaction: not owed any more, though the obligation is still open. */
+  readonly #answered = new Set<string>();
+  #granted: GrantedWish[] = [];
 
   constructor(store: ReplicaStore, desk: DeskWriter) {
     this.#store = store;
@@ -115,34 +130,26 @@ export class Outbox {
     nowMs: number;
     only?: readonly string[];
   }): PushBatch {
-    const wanted = only === undefined ? null : new Set(only);
+    if (only !== undefined) return this.#named(log, only, { eventsMax, bytesMax });
     const operations: PushOperation[] = [];
     const blocked = new Set<string>();
     let events = 0;
     let bytes = 0;
-    let after = 0;
+    let after = Number.MIN_SAFE_INTEGER;
     for (;;) {
       const rows = this.#store.database
-        .prepare(
-          'SELECT seq, action_id, request_id, state, drafts, events, bytes, frame, retry_at, judge_at, held_by FROM main.hf_outbox WHERE log = ? AND seq > ? ORDER BY seq LIMIT 256',
-        )
+        .prepare(`SELECT ${SENT_COLUMNS} FROM main.hf_outbox WHERE log = ? AND seq > ? ORDER BY seq LIMIT 256`)
         .all(log, after);
       if (rows.length === 0) return { operations, events, bytes, more: false };
       for (const row of rows) {
         after = row['seq'] as number;
-        const isWanted =
-          wanted === null
-            ? isDue(row, nowMs)
-            : wanted.has(row['request_id'] as string) &&
-              row['state'] !== 'accepted' &&
-              LOCAL_STATES.has(row['state'] as string);
-        if (!isWanted) {
-          if (wanted === null && row['state'] !== 'accepted') block(blocked, row);
+        if (!isDue(row, nowMs)) {
+          if (row['state'] !== 'accepted') block(blocked, row);
           continue;
         }
         const drafts = JSON.parse(row['drafts'] as string) as EventDraft[];
         const frame = JSON.parse(row['frame'] as string) as OutboxFrame;
-        if (wanted === null && isBlocked(blocked, drafts, frame)) {
+        if (isBlocked(blocked, drafts, frame)) {
           block(blocked, row);
           continue;
         }
@@ -157,6 +164,35 @@ export class Outbox {
         if (isAlone || events >= eventsMax) return { operations, events, bytes, more: true };
       }
     }
+  }
+
+  /** These, as far as they still wait for an answer, in outbox order (OB3). */
+  #named(
+    log: string,
+    requestIds: readonly string[],
+    bounds: { readonly eventsMax: number; readonly bytesMax: number },
+  ): PushBatch {
+    const rows = requestIds.flatMap((requestId) => {
+      const row = this.#store.database
+        .prepare(`SELECT ${SENT_COLUMNS} FROM main.hf_outbox WHERE action_id = ? AND request_id = ? AND log = ?`)
+        .get(this.#actionOf(requestId), requestId, log);
+      const mayAsk = row !== undefined && row['state'] !== 'accepted' && LOCAL_STATES.has(row['state'] as string);
+      return mayAsk ? [row] : [];
+    });
+    rows.sort((a, b) => (a['seq'] as number) - (b['seq'] as number));
+    const operations: PushOperation[] = [];
+    let events = 0;
+    let bytes = 0;
+    for (const row of rows) {
+      const isFull =
+        events + (row['events'] as number) > bounds.eventsMax || bytes + (row['bytes'] as number) > bounds.bytesMax;
+      if (operations.length > 0 && isFull) return { operations, events, bytes, more: true };
+      const drafts = JSON.parse(row['drafts'] as string) as EventDraft[];
+      operations.push(pushOf(row, drafts, JSON.parse(row['frame'] as string) as OutboxFrame));
+      events += row['events'] as number;
+      bytes += row['bytes'] as number;
+    }
+    return { operations, events, bytes, more: false };
   }
 
   markSending(requestIds: readonly string[]): void {
@@ -176,14 +212,20 @@ export class Outbox {
         .prepare(
           "UPDATE main.hf_outbox SET state = ?, retry_at = ?, fault = ? WHERE action_id = ? AND request_id = ? AND state IN ('sending', 'queued', 'waiting') AND judge_at IS NULL",
         )
-        .run(state, retryAtMs, faultText(fault), this.#actionOf(requestId), requestId);
+        .run(
+          state,
+          retryAtMs === null ? null : Math.ceil(retryAtMs),
+          faultText(fault),
+          this.#actionOf(requestId),
+          requestId,
+        );
     this.#store.tracker.outbox = true;
   }
 
   nextRetryAtMs(log: string): number | null {
     const row = this.#store.database
       .prepare(
-        "SELECT min(retry_at) AS at FROM main.hf_outbox WHERE log = ? AND state = 'waiting' AND judge_at IS NULL",
+        "SELECT min(retry_at) AS at FROM main.hf_outbox WHERE log = ? AND state = 'waiting' AND state <> 'queued' AND judge_at IS NULL",
       )
       .get(log);
     return (row?.['at'] as number | null | undefined) ?? null;
@@ -250,23 +292,19 @@ export class Outbox {
   /** See `ReplicaState.recordResults`. Rows that ingest has retired already are not here any more. */
   recordResults(entities: LocalEntities, results: readonly OperationResult[], nowMs: number, head: number): void {
     this.#store.tracker.outbox = true;
+    const held: string[] = [];
     for (const result of results) {
+      this.#answered.add(result.requestId);
       const row = this.byRequest(result.requestId);
       if (row === undefined) continue;
       if (result.status === 'accepted') this.#accepted(entities, row, result, head);
-      else
-        this.#refused(
-          entities,
-          row,
-          {
-            code: result.code,
-            ...(result.details === undefined
-              ? {}
-              : { facts: { ...result.details, ...(result.message === undefined ? {} : { message: result.message }) } }),
-          },
-          nowMs,
-        );
+      else if (row.wish !== null) this.#granted.push({ row, isAccepted: false });
+      else {
+        this.#refused(entities, row, faultOf(result), nowMs);
+        if (RECOVERY[result.code] === 'hold') held.push(row.actionId);
+      }
     }
+    for (const actionId of held) this.#checkHeld(entities, actionId);
   }
 
   #accepted(entities: LocalEntities, row: OutboxRow, answer: AcceptedAnswer, head: number): void {
@@ -278,6 +316,7 @@ export class Outbox {
         "UPDATE main.hf_outbox SET state = 'accepted', answer = ?, fault = NULL, retry_at = NULL, judge_at = NULL WHERE seq = ?",
       )
       .run(JSON.stringify(answer), row.seq);
+    if (!isLocal(row)) this.#letGo(entities, { ...row, state: 'accepted' });
   }
 
   #refused(entities: LocalEntities, row: OutboxRow, fault: Fault<RefusalCode>, nowMs: number): void {
@@ -287,7 +326,9 @@ export class Outbox {
         .run(state, retryAtMs, judgeAt, faultText(fault), row.seq);
     switch (RECOVERY[fault.code]) {
       case 'judge':
-        set('waiting', null, versionOf(fault.facts));
+        // What is held waits for the one that it names, and is judged with it.
+        if (row.heldBy === null) set('waiting', null, versionOf(fault.facts));
+        else set('queued', null, null);
         return;
       case 'hold':
         // What it builds on stands in front of it in the outbox: it is sent again once that has moved.
@@ -300,6 +341,7 @@ export class Outbox {
         set('waiting', nowMs + retryAfter(fault.facts), null);
         return;
       case 'refuse':
+      case 'preview-again':
         this.setAside(entities, row, 'refused', fault);
         this.#desk.open(row, deskKind(fault.code), fault);
         return;
@@ -309,30 +351,87 @@ export class Outbox {
     }
   }
 
+  /** The ledger misses something that nothing in the outbox will ever bring: to ask again would never end. */
+  #checkHeld(entities: LocalEntities, actionId: string): void {
+    const row = this.byAction(actionId);
+    if (row === undefined || row.heldBy !== null) return;
+    const holder = this.holderOf(entities, row);
+    if (holder !== null) return this.hold(entities, row, holder);
+    if (this.#namesWaiting(entities, row)) return;
+    const fault = { code: 'prior-missing', facts: { reason: 'what it was made on is not on its way' } } as const;
+    this.setAside(entities, row, 'parked', fault);
+    this.#desk.open(row, 'engine', fault);
+  }
+
+  // ── owed work and wishes (OB3) ────────────────────────────────────────────────────────────────────────────────────
+
+  /** Sent, and nobody knows whether it arrived: it is neither rebased, parked, resolved nor discarded. */
+  isUnanswered(row: Pick<OutboxRow, 'state' | 'requestId'>): boolean {
+    if (row.state === 'sending') return true;
+    if (this.#answered.has(row.requestId)) return false;
+    return (
+      this.#store.database
+        .prepare('SELECT 1 FROM main.hf_obligation WHERE identity = ? AND closed_at IS NULL LIMIT 1')
+        .get(row.requestId) !== undefined
+    );
+  }
+
+  /** A person wants it gone as soon as that can be: `inverse` takes it back if it was accepted. */
+  wish(row: OutboxRow, inverse: readonly RecordedChange[]): void {
+    this.#store.database
+      .prepare('UPDATE main.hf_outbox SET wish = ? WHERE seq = ?')
+      .run(JSON.stringify(inverse), row.seq);
+    this.#store.tracker.outbox = true;
+  }
+
+  /** Wishes whose time has come: the answer is known, or it never left. Taken once. */
+  takeWishes(): readonly GrantedWish[] {
+    const granted = this.#granted;
+    this.#granted = [];
+    return granted;
+  }
+
+  /** Wishes about work that turned out not to have left. */
+  wishesNotSent(log: string): readonly OutboxRow[] {
+    return this.#store.database
+      .prepare(`SELECT ${COLUMNS} FROM main.hf_outbox WHERE log = ? AND wish IS NOT NULL ORDER BY seq`)
+      .all(log)
+      .map(readRow)
+      .filter((row) => (row.state === 'queued' || row.state === 'waiting') && !this.isUnanswered(row));
+  }
+
+  /** The transaction is over, or was undone: what it knew of answers is in the file now, or was never true. */
+  forget(): void {
+    this.#answered.clear();
+    this.#granted = [];
+  }
+
   // ── leaving and coming back ───────────────────────────────────────────────────────────────────────────────────────
 
   /** Confirmed: the row goes, its outcome stays; its change is in the confirmed state (OB7). */
   retire(entities: LocalEntities, row: OutboxRow, version: number): void {
-    this.takeOut(entities, row);
-    this.#close(row, { state: 'ordered', log: row.log, version });
-    this.#desk.closeFor(row.actionId);
+    this.#close(entities, row, { state: 'ordered', log: row.log, version });
+    if (!isLocal(row)) this.#letGo(entities, row);
+    if (row.wish !== null) this.#granted.push({ row, isAccepted: true });
   }
 
-  /** Closed by a person, or nothing was left to send. */
+  /** Closed by a person, or nothing was left to send. What needed it needs what came in its place. */
   closeAs(entities: LocalEntities, row: OutboxRow, outcome: ActionOutcome): void {
-    this.takeOut(entities, row);
-    this.#close(row, outcome);
-    this.#desk.closeFor(row.actionId);
+    this.#close(entities, row, outcome);
+    this.#renameNeed(row, outcome.state === 'replaced' ? outcome.by : undefined);
   }
 
-  #close(row: OutboxRow, outcome: ActionOutcome): void {
+  #close(entities: LocalEntities, row: OutboxRow, outcome: ActionOutcome): void {
     const { database } = this.#store;
+    this.takeOut(entities, row);
+    this.#noteAside(entities, row, false);
     database.prepare('DELETE FROM main.hf_outbox WHERE seq = ?').run(row.seq);
     if (row.requestId !== row.actionId)
       database.prepare('DELETE FROM main.hf_request WHERE action_id = ?').run(row.actionId);
     database
       .prepare('INSERT OR REPLACE INTO main.hf_outcome (action_id, identity, outcome, at) VALUES (?, ?, ?, ?)')
       .run(row.actionId, row.identity, JSON.stringify(outcome), this.#store.nowMs());
+    this.#desk.closeFor(row.actionId);
     this.#store.settle(row.actionId, outcome);
     this.#store.tracker.outbox = true;
   }
@@ -345,18 +444,37 @@ export class Outbox {
       )
       .run(state, faultText(fault), row.seq);
     this.takeOut(entities, row);
-    for (const dependent of this.dependentsOf(row)) this.hold(entities, dependent, row.actionId);
+    this.#noteAside(entities, row, true);
+    for (const dependent of this.dependentsOf(entities, row)) this.hold(entities, dependent, row.actionId);
     this.#store.settle(row.actionId, { state: state === 'refused' ? 'refused' : 'needs-attention', fault });
     this.#store.tracker.outbox = true;
   }
 
   hold(entities: LocalEntities, row: OutboxRow, by: string): void {
+    if (!LOCAL_STATES.has(row.state)) return;
     this.#store.database
       .prepare(
-        "UPDATE main.hf_outbox SET held_by = ?, state = CASE state WHEN 'sending' THEN state ELSE 'queued' END, judge_at = NULL WHERE seq = ?",
+        "UPDATE main.hf_outbox SET held_by = ?, state = CASE state WHEN 'waiting' THEN 'queued' ELSE state END, judge_at = NULL, retry_at = NULL WHERE seq = ?",
       )
       .run(by, row.seq);
     this.takeOut(entities, row);
+    this.#noteAside(entities, row, true);
+    this.#store.tracker.outbox = true;
+  }
+
+  /** What waited for a batch that is in the log after all flows again, unless something else holds it. */
+  #letGo(entities: LocalEntities, row: OutboxRow): void {
+    for (const dependent of this.dependentsOf(entities, row)) {
+      if (dependent.heldBy === null) continue;
+      const holder = this.holderOf(entities, dependent);
+      this.#store.database.prepare('UPDATE main.hf_outbox SET held_by = ? WHERE seq = ?').run(holder, dependent.seq);
+      if (holder === null) this.putBack(entities, dependent);
+    }
+    if (LOCAL_STATES.has(row.state) && this.byAction(row.actionId) !== undefined) {
+      this.#store.database.prepare('UPDATE main.hf_outbox SET held_by = NULL WHERE seq = ?').run(row.seq);
+      this.#desk.closeFor(row.actionId);
+      this.putBack(entities, row);
+    }
   }
 
   takeOut(entities: LocalEntities, row: OutboxRow): void {
@@ -374,6 +492,7 @@ export class Outbox {
 
   putBack(entities: LocalEntities, row: OutboxRow): void {
     entities.forgetDrafts(row.seq);
+    this.#noteAside(entities, row, false);
     for (const key of keysOf(row)) {
       const entity = entities.get(key);
       const pending = new Set([...(entity.base?.pending ?? []), row.seq]);
@@ -384,32 +503,151 @@ export class Outbox {
     }
   }
 
-  /** Later work that names one of these, directly or through others, by `prior` or `needs` (ST2). In outbox order. */
-  dependentsOf(row: OutboxRow): readonly OutboxRow[] {
-    const names = new Set([row.actionId, ...row.drafts.map((draft) => draft.id)]);
-    const found: OutboxRow[] = [];
-    for (const later of this.#candidates(row)) {
-      const isNamed =
-        later.drafts.some((draft) => draft.prior !== undefined && names.has(draft.prior)) ||
-        (later.frame.needs ?? []).some((action) => names.has(action));
-      if (!isNamed) continue;
-      found.push(later);
-      names.add(later.actionId);
-      for (const draft of later.drafts) names.add(draft.id);
-    }
-    return found;
+  /** Behind all other work of the outbox. */
+  toEnd(entities: LocalEntities, row: OutboxRow): OutboxRow {
+    const { database } = this.#store;
+    const last = database.prepare('SELECT max(seq) AS seq FROM main.hf_outbox').get()?.['seq'] as number;
+    if (last === row.seq) return row;
+    this.takeOut(entities, row);
+    database.prepare('UPDATE main.hf_outbox SET seq = ? WHERE seq = ?').run(last + 1, row.seq);
+    database.prepare('UPDATE main.hf_aside SET seq = ? WHERE seq = ?').run(last + 1, row.seq);
+    return { ...row, seq: last + 1 };
   }
 
-  /** Later work that could depend on a row: it says `prior` or `needs` at all. */
-  #candidates(row: OutboxRow): readonly OutboxRow[] {
-    return this.#store.database
-      .prepare(
-        `SELECT ${COLUMNS} FROM main.hf_outbox WHERE log = ? AND seq > ? AND state <> 'accepted' AND (instr(frame, '"needs"') > 0 OR instr(drafts, '"prior"') > 0) ORDER BY seq`,
-      )
-      .all(row.log, row.seq)
-      .map(readRow);
+  /** Rows of entities that something set aside touches say `attention` (ST1, SC8). */
+  #noteAside(entities: LocalEntities, row: OutboxRow, isAside: boolean): void {
+    const { database } = this.#store;
+    if (isAside)
+      for (const { log, type, id } of keysOf(row))
+        database
+          .prepare('INSERT OR IGNORE INTO main.hf_aside (seq, log, type, id) VALUES (?, ?, ?, ?)')
+          .run(row.seq, log, type, id);
+    else if (row.heldBy !== null || !LOCAL_STATES.has(row.state))
+      database.prepare('DELETE FROM main.hf_aside WHERE seq = ?').run(row.seq);
+    else return;
+    entities.asideChanged();
+  }
+
+  // ── who builds on whom (ST2) ──────────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Later work that names a batch, directly or through others, by `prior` or `needs`; in outbox order. An event's prior is
+   * of its own entity, so that what can name it is what is pending, or set aside, on the same entities.
+   */
+  dependentsOf(entities: LocalEntities, row: OutboxRow): readonly OutboxRow[] {
+    const needing = this.#needing(row);
+    const names = new Set<string>();
+    const open = new Set<number>();
+    const found: OutboxRow[] = [];
+    const include = (one: OutboxRow) => {
+      names.add(one.actionId);
+      for (const draft of one.drafts) names.add(draft.id);
+      for (const key of keysOf(one)) for (const seq of this.#on(entities, key)) if (seq > one.seq) open.add(seq);
+      for (const seq of needing.get(one.actionId) ?? []) if (seq > one.seq) open.add(seq);
+    };
+    include(row);
+    const looked = new Set<number>();
+    for (;;) {
+      const seq = lowest(open);
+      if (seq === undefined) return found;
+      open.delete(seq);
+      if (looked.has(seq)) continue;
+      looked.add(seq);
+      const later = this.bySeq(seq);
+      if (later === undefined || later.state === 'accepted' || !namesAny(later, names)) continue;
+      found.push(later);
+      include(later);
+    }
+  }
+
+  /** Outbox seqs of the operations on one entity, pending or set aside. */
+  #on(entities: LocalEntities, key: EntityKey): readonly number[] {
+    const aside = this.#store.database
+      .prepare('SELECT seq FROM main.hf_aside WHERE log = ? AND type = ? AND id = ?')
+      .all(key.log, key.type, key.id);
+    return [...(entities.get(key).base?.pending ?? []), ...aside.map((one) => one['seq'] as number)];
+  }
+
+  /** Action id → seqs of later work that needs it. */
+  #needing(row: OutboxRow): ReadonlyMap<string, readonly number[]> {
+    const needing = new Map<string, number[]>();
+    for (const later of this.#store.database
+      .prepare(`SELECT seq, frame FROM main.hf_outbox WHERE log = ? AND seq > ? AND instr(frame, '"needs"') > 0`)
+      .all(row.log, row.seq))
+      for (const action of (JSON.parse(later['frame'] as string) as OutboxFrame).needs ?? []) {
+        const seqs = needing.get(action);
+        if (seqs === undefined) needing.set(action, [later['seq'] as number]);
+        else seqs.push(later['seq'] as number);
+      }
+    return needing;
+  }
+
+  /** The set aside batch that a row is held by; null where it names none. */
+  holderOf(entities: LocalEntities, row: OutboxRow): string | null {
+    for (const named of this.#namedBy(entities, row)) {
+      if (!LOCAL_STATES.has(named.state)) return named.actionId;
+      if (named.heldBy !== null) return named.heldBy;
+    }
+    return null;
+  }
+
+  #namesWaiting(entities: LocalEntities, row: OutboxRow): boolean {
+    return this.#namedBy(entities, row).length > 0;
+  }
+
+  /** Batches of the outbox that a row names by `prior` or `needs`. */
+  #namedBy(entities: LocalEntities, row: OutboxRow): readonly OutboxRow[] {
+    const named = new Map<number, OutboxRow>();
+    for (const action of row.frame.needs ?? []) {
+      const one = this.byAction(action);
+      if (one !== undefined) named.set(one.seq, one);
+    }
+    const own = new Set(row.drafts.map((draft) => draft.id));
+    for (const { prior, entityType, entityId } of row.drafts) {
+      if (prior === undefined || own.has(prior)) continue;
+      for (const seq of this.#on(entities, { log: row.log, type: entityType, id: entityId })) {
+        if (seq >= row.seq || named.has(seq)) continue;
+        const one = this.bySeq(seq);
+        if (one?.drafts.some((draft) => draft.id === prior) === true) named.set(seq, one);
+      }
+    }
+    return [...named.values()];
+  }
+
+  #renameNeed(row: OutboxRow, by: string | undefined): void {
+    for (const seq of this.#needing(row).get(row.actionId) ?? []) {
+      const later = this.bySeq(seq);
+      if (later === undefined) continue;
+      const needs = (later.frame.needs ?? []).flatMap((action) =>
+        action !== row.actionId ? [action] : by === undefined ? [] : [by],
+      );
+      const { needs: _old, ...frame } = later.frame;
+      this.#store.database
+        .prepare('UPDATE main.hf_outbox SET frame = ? WHERE seq = ?')
+        .run(JSON.stringify(needs.length === 0 ? frame : { ...frame, needs }), seq);
+    }
   }
 }
+
+/** A person's wish to have work gone, now that its answer is known. */
+export interface GrantedWish {
+  readonly row: OutboxRow;
+  readonly isAccepted: boolean;
+}
+
+export const isLocal = (row: Pick<OutboxRow, 'state' | 'heldBy'>): boolean =>
+  LOCAL_STATES.has(row.state) && row.heldBy === null;
+
+const lowest = (seqs: ReadonlySet<number>): number | undefined => (seqs.size === 0 ? undefined : Math.min(...seqs));
+
+const namesAny = (row: OutboxRow, names: ReadonlySet<string>): boolean =>
+  row.drafts.some((draft) => draft.prior !== undefined && names.has(draft.prior)) ||
+  (row.frame.needs ?? []).some((action) => names.has(action));
+
+const faultOf = ({ code, details, message }: Extract<OperationResult, { status: 'refused' }>): Fault<RefusalCode> => ({
+  code,
+  ...(details === undefined ? {} : { facts: { ...details, ...(message === undefined ? {} : { message }) } }),
+});
 
 export const keysOf = (row: Pick<OutboxRow, 'log' | 'drafts'>) => {
   const keys = new Map(
@@ -451,7 +689,7 @@ const pushOf = (
 
 /** Up to which version theirs must be read before it can be judged. */
 const versionOf = (facts: Fault['facts']): number => {
-  const version = facts?.['logVersion'] ?? facts?.['version'];
+  const version = facts?.['version'];
   return typeof version === 'number' ? version : 0;
 };
 

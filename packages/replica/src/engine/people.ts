@@ -1,19 +1,23 @@
 import {
+  type Change,
   type EventDraft,
+  type Json,
   type JsonObject,
-  ownValue,
+  type Notice,
   type RecordedChange,
   type Resolved,
   resolutionEffect,
   uuidv7,
 } from '@holdfast/core';
-import { commitInside } from './commit.ts';
+import { type CommitParts, commitInside } from './commit.ts';
 import type { DeskWriter } from './desk.ts';
 import { stop } from './fault-error.ts';
+import { inverseOf } from './inverse.ts';
 import type { Judge } from './judge.ts';
 import type { LocalEntities } from './local.ts';
-import type { Outbox, OutboxRow } from './outbox.ts';
+import { isLocal, keysOf, type Outbox, type OutboxRow } from './outbox.ts';
 import type { ReplicaStore } from './replica-store.ts';
+import { recordedAsOfToday, type TodayParts } from './resolve-change.ts';
 
 /** What a person decides about work that was set aside (OB6, ST3). Each decision is one transaction. */
 export interface PeopleParts {
@@ -24,169 +28,127 @@ export interface PeopleParts {
   readonly judge: Judge;
 }
 
+type Choice = 'mine' | 'theirs' | JsonObject;
+
 interface DeskRow {
   readonly id: string;
   readonly revision: number;
   readonly needs: string;
   readonly actionId: string;
+  readonly log: string;
+  readonly entity: { readonly type: string; readonly id: string };
+  readonly facts: string;
 }
 
-function deskRow(store: ReplicaStore, id: string): DeskRow {
+/** By the entry's id, or by the action id of the batch that waits. */
+function deskRow(store: ReplicaStore, id: string): DeskRow | null {
   const row = store.database
-    .prepare(
-      'SELECT id, revision, needs, action_id FROM main.hf_desk WHERE id = ? OR action_id = ? ORDER BY needs LIMIT 1',
-    )
+    .prepare("SELECT * FROM main.hf_desk WHERE id = ? OR (action_id = ? AND needs = 'answer') ORDER BY needs LIMIT 1")
     .get(id, id);
-  if (row === undefined) return stop('not-found', { desk: id });
+  if (row === undefined) return null;
   return {
     id: row['id'] as string,
     revision: row['revision'] as number,
     needs: row['needs'] as string,
     actionId: row['action_id'] as string,
+    log: row['log'] as string,
+    entity: { type: row['entity_type'] as string, id: row['entity_id'] as string },
+    facts: row['facts'] as string,
   };
 }
 
 export function resolveInside(
   parts: PeopleParts,
-  request: {
-    readonly ids: readonly string[];
-    readonly choice: 'mine' | 'theirs' | JsonObject;
-    readonly revision?: number;
-  },
+  request: { readonly ids: readonly string[]; readonly choice: Choice; readonly revision?: number },
 ): void {
   for (const id of request.ids) {
-    const entry = deskRow(parts.store, id);
+    const entry = deskRow(parts.store, id) ?? stop('not-found', { desk: id });
     if (request.revision !== undefined && entry.revision !== request.revision)
       stop('conflict-changed', { desk: id, shown: request.revision, revision: entry.revision });
-    if (entry.needs === 'nothing') {
-      parts.desk.dismiss(entry.id);
-      continue;
-    }
-    resolveOne(parts, entry, request.choice);
+    if (entry.needs === 'nothing') answerNotice(parts, entry, request.choice);
+    else resolveOne(parts, entry, request.choice);
   }
 }
 
-function resolveOne(parts: PeopleParts, entry: DeskRow, choice: 'mine' | 'theirs' | JsonObject): void {
-  const { store, outbox } = parts;
+// ── work that waits ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+function resolveOne(parts: PeopleParts, entry: DeskRow, choice: Choice): void {
+  const { store, outbox, entities } = parts;
   const row = outbox.byAction(entry.actionId) ?? stop('not-found', { desk: entry.id });
-  checkAnswered(row);
-  const changes = choice === 'theirs' ? [] : changesFor(parts, row, choice === 'mine' ? null : choice);
-  const dependents = outbox.dependentsOf(row);
+  if (outbox.isUnanswered(row)) stop('conflict-changed', { desk: entry.id, state: row.state });
+  const changes =
+    choice === 'theirs'
+      ? []
+      : recordedAsOfToday(todayParts(parts, row, entry), row.drafts, choice === 'mine' ? {} : choice);
   // A resolution that equals theirs writes no batch (ST3).
-  if (changes.length === 0) outbox.closeAs(parts.entities, row, { state: 'discarded' });
-  else outbox.closeAs(parts.entities, row, { state: 'replaced' });
-  let replacement: OutboxRow | undefined;
-  if (changes.length > 0) {
-    parts.entities.flush();
-    const actionId = uuidv7(store.nowMs(), store.platform.random);
-    commitInside(parts, {
-      actionId,
-      log: row.log,
-      changes,
-      seen: [],
-      reads: [],
-      ...(row.label === null ? {} : { label: row.label }),
-    });
-    store.database.prepare('UPDATE main.hf_outbox SET replaces = ? WHERE action_id = ?').run(row.actionId, actionId);
-    store.database
-      .prepare('UPDATE main.hf_outcome SET outcome = ? WHERE action_id = ?')
-      .run(JSON.stringify({ state: 'replaced', by: actionId }), row.actionId);
-    parts.entities.flush();
-    replacement = outbox.byAction(actionId);
+  if (changes.length === 0) {
+    close(parts, row);
+    return;
   }
-  parts.judge.rejudge(parts.entities, dependents, resolvedBy(parts, row, replacement), row);
+  const dependents = outbox.dependentsOf(entities, row);
+  const actionId = uuidv7(store.nowMs(), store.platform.random);
+  outbox.closeAs(entities, row, { state: 'replaced', by: actionId });
+  entities.flush();
+  const { inverse } = commitInside(wireCommit(parts), {
+    actionId,
+    log: row.log,
+    changes,
+    seen: [],
+    reads: [],
+    ...(row.label === null ? {} : { label: row.label }),
+  });
+  store.database.prepare('UPDATE main.hf_outbox SET replaces = ? WHERE action_id = ?').run(row.actionId, actionId);
+  carryUndoOver(parts, row.actionId, actionId, inverse());
+  entities.flush();
+  parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, outbox.byAction(actionId)), row);
 }
 
-/** Work that is sending or owed is neither resolved nor discarded until answered (OB3). */
-function checkAnswered(row: OutboxRow): void {
-  if (row.state === 'parked' || row.state === 'refused' || row.state === 'lost') return;
-  stop('conflict-changed', { actionId: row.actionId, state: row.state });
+/** Closes work without a batch in its place; what was made on it is judged again (ST3). */
+function close(parts: PeopleParts, row: OutboxRow): readonly OutboxRow[] {
+  const { store, outbox, entities } = parts;
+  const dependents = outbox.dependentsOf(entities, row);
+  outbox.closeAs(entities, row, { state: 'discarded' });
+  store.database.prepare('DELETE FROM main.hf_undo WHERE action_id = ?').run(row.actionId);
+  entities.flush();
+  parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, undefined), row);
+  return dependents;
 }
 
-/** My side again, on top of what is there now: as intents of today, by name in code. */
-function changesFor(
-  { store, entities }: PeopleParts,
-  row: OutboxRow,
-  values: JsonObject | null,
-): readonly RecordedChange[] {
-  const changes: RecordedChange[] = [];
-  for (const draft of row.drafts) {
-    const entity = entities.get({ log: row.log, type: draft.entityType, id: draft.entityId });
-    const { model } = entity.table;
-    if (model === null) continue;
-    const name = (wire: string) => model.byWire.get(wire)?.name ?? wire;
-    const about = { entity: model.type, id: draft.entityId } as const;
-    const chosen = (fields: JsonObject): JsonObject =>
-      Object.fromEntries(
-        Object.entries(fields).map(([wire, value]) => [
-          name(wire),
-          values === null ? value : (ownValue(values, name(wire)) ?? value),
-        ]),
-      );
-    const { change } = draft;
-    const isThere = entity.local !== undefined;
-    switch (change.op) {
-      case 'delete':
-        if (isThere) changes.push({ do: 'delete', ...about });
-        break;
-      case 'create':
-      case 'restore':
-        if (!isThere) changes.push({ do: 'create', ...about, fields: settable(model, chosen(change.fields)) });
-        else changes.push({ do: 'update', ...about, set: settable(model, chosen(change.fields)) });
-        break;
-      case 'put':
-        changes.push({ do: 'put', ...about, fields: settable(model, chosen(change.set)) });
-        break;
-      case 'update': {
-        if (!isThere) {
-          const last = store.database
-            .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
-            .get(row.log, model.type, draft.entityId);
-          const fields = last === undefined ? {} : (JSON.parse(last['fields'] as string) as JsonObject);
-          const kept = Object.fromEntries(
-            Object.entries({ ...fields, ...change.set }).map(([wire, value]) => [name(wire), value]),
-          );
-          changes.push({ do: 'restore', ...about, fields: settable(model, { ...kept, ...values }) });
-          break;
-        }
-        const byName = <V>(of: Readonly<Record<string, V>> | undefined) =>
-          Object.fromEntries(Object.entries(of ?? {}).map(([wire, value]) => [name(wire), value]));
-        const unset = (change.unset ?? [])
-          .map(name)
-          .filter((field) => values === null || !Object.hasOwn(values, field));
-        changes.push({
-          do: 'update',
-          ...about,
-          ...(change.set === undefined && values === null
-            ? {}
-            : { set: { ...chosen(change.set ?? {}), ...onlyKnown(values, model.byName) } }),
-          ...(unset.length === 0 ? {} : { unset }),
-          ...(change.inc === undefined ? {} : { inc: byName(change.inc) }),
-          ...(change.add === undefined ? {} : { add: byName(change.add) }),
-          ...(change.remove === undefined ? {} : { remove: byName(change.remove) }),
-        });
-      }
-    }
-  }
-  return changes.filter((change) => !isNoop(change));
+const wireCommit = (parts: PeopleParts): CommitParts => ({
+  store: parts.store,
+  entities: parts.entities,
+  names: 'wire',
+});
+
+/** What could be undone of the batch is now to be undone of the one that took its place. */
+function carryUndoOver({ store }: PeopleParts, from: string, to: string, inverse: readonly RecordedChange[]): void {
+  store.database
+    .prepare("UPDATE main.hf_undo SET action_id = ?, inverse = ?, seen = '[]' WHERE action_id = ?")
+    .run(to, JSON.stringify(inverse), from);
 }
 
-const isNoop = (change: RecordedChange): boolean =>
-  change.do === 'update' &&
-  [change.set, change.inc, change.add, change.remove].every((part) => Object.keys(part ?? {}).length === 0) &&
-  (change.unset ?? []).length === 0;
+function todayParts({ store, entities }: PeopleParts, row: OutboxRow, entry: DeskRow): TodayParts {
+  return {
+    fieldsOf: (type, id) => entities.get({ log: row.log, type, id }).local?.fields,
+    lastFieldsOf: (type, id) => lastFieldsOf(store, row.log, type, id),
+    /** A person names fields as the app does; those of other entities of the batch with their entity before them. */
+    fieldNamed: (name) => {
+      const [type = entry.entity.type, id = entry.entity.id, field = name] =
+        /^([^/]+)\/(.+)\.([^.]+)$/.exec(name)?.slice(1) ?? [];
+      return { type, id, wire: store.tableOf(type).model?.byName.get(field)?.wire ?? field };
+    },
+    isNumbered: (type, wire) => store.tableOf(type).model?.byWire.get(wire)?.data.kind === 'serial',
+  };
+}
 
-const onlyKnown = (values: JsonObject | null, known: ReadonlyMap<string, unknown>): JsonObject =>
-  Object.fromEntries(Object.entries(values ?? {}).filter(([name, value]) => known.has(name) && value !== null));
+function lastFieldsOf(store: ReplicaStore, log: string, type: string, id: string): JsonObject | undefined {
+  const row = store.database
+    .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
+    .get(log, type, id);
+  return row === undefined ? undefined : (JSON.parse(row['fields'] as string) as JsonObject);
+}
 
-const settable = (
-  model: { readonly byName: ReadonlyMap<string, { readonly data: { readonly kind: string } }> },
-  fields: JsonObject,
-): JsonObject =>
-  Object.fromEntries(
-    Object.entries(fields).filter(([name]) => (model.byName.get(name)?.data.kind ?? 'serial') !== 'serial'),
-  );
-
+/** What the dependents of a closed batch must know of it (ST3). */
 function resolvedBy({ entities, store }: PeopleParts, closed: OutboxRow, replacement: OutboxRow | undefined): Resolved {
   const on = (drafts: readonly EventDraft[], type: string, id: string) =>
     drafts.filter((draft) => draft.entityType === type && draft.entityId === id);
@@ -202,36 +164,90 @@ function resolvedBy({ entities, store }: PeopleParts, closed: OutboxRow, replace
     effectOn: (type, id) => {
       const parked = on(closed.drafts, type, id).map((draft) => draft.change);
       if (parked.length === 0) return undefined;
-      const replaced = on(replacement?.drafts ?? [], type, id).map((draft) => draft.change);
-      const { confirmed } = entities.get({ log: closed.log, type, id });
-      const last = store.database
-        .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
-        .get(closed.log, type, id)?.['fields'] as string | undefined;
+      const last = lastFieldsOf(store, closed.log, type, id);
       return resolutionEffect({
         parked,
-        confirmed: confirmed.state?.fields,
-        ...(last === undefined ? {} : { lastFields: JSON.parse(last) as JsonObject }),
-        replacement: replaced,
+        confirmed: entities.get({ log: closed.log, type, id }).confirmed.state?.fields,
+        ...(last === undefined ? {} : { lastFields: last }),
+        replacement: on(replacement?.drafts ?? [], type, id).map((draft) => draft.change),
       });
     },
   };
 }
 
-/** Closes work without sending it; what was made on it is judged again, and named (ST3). */
+// ── discarding ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * Closes work without sending it; what was made on it is judged again, and named. Work that is sending, owed or accepted
+ * is not touched: the wish is stored, and carried out once the answer is known (OB3).
+ */
 export function discardInside(parts: PeopleParts, ids: readonly string[]): { readonly alsoHeld: readonly string[] } {
   const alsoHeld: string[] = [];
   for (const id of ids) {
     const entry = deskRow(parts.store, id);
-    if (entry.needs === 'nothing') {
+    if (entry?.needs === 'nothing') {
       parts.desk.dismiss(entry.id);
       continue;
     }
-    const row = parts.outbox.byAction(entry.actionId) ?? stop('not-found', { desk: id });
-    checkAnswered(row);
-    const dependents = parts.outbox.dependentsOf(row);
-    alsoHeld.push(...dependents.map((one) => one.actionId));
-    parts.outbox.closeAs(parts.entities, row, { state: 'discarded' });
-    parts.judge.rejudge(parts.entities, dependents, resolvedBy(parts, row, undefined), row);
+    const row = parts.outbox.byAction(entry?.actionId ?? id) ?? stop('not-found', { desk: id });
+    if (row.state === 'accepted' || parts.outbox.isUnanswered(row)) parts.outbox.wish(row, inverseOfBatch(parts, row));
+    else alsoHeld.push(...close(parts, row).map((one) => one.actionId));
   }
   return { alsoHeld };
+}
+
+/** Wishes whose answer this transaction brought: gone if it was refused, taken back by a commit if it was accepted. */
+export function carryOutWishes(parts: PeopleParts): void {
+  for (const { row, isAccepted } of parts.outbox.takeWishes()) {
+    if (!isAccepted) {
+      close(parts, row);
+      continue;
+    }
+    const changes = (row.wish ?? []).filter((change) => {
+      const { local } = parts.entities.get({ log: row.log, type: change.entity, id: change.id });
+      return (change.do === 'restore') === (local === undefined);
+    });
+    if (changes.length === 0) continue;
+    parts.entities.flush();
+    const actionId = uuidv7(parts.store.nowMs(), parts.store.platform.random);
+    commitInside(wireCommit(parts), { actionId, log: row.log, changes, seen: [], reads: [] });
+    parts.entities.flush();
+  }
+}
+
+/** Wishes about work that turned out not to have left: nothing is to be asked any more. */
+export function carryOutUnsentWishes(parts: PeopleParts, log: string): void {
+  for (const row of parts.outbox.wishesNotSent(log)) close(parts, row);
+}
+
+/** What takes a batch back, worked out while its effect can still be told from what came after it. */
+function inverseOfBatch({ entities }: PeopleParts, row: OutboxRow): readonly RecordedChange[] {
+  if (!isLocal(row)) return [];
+  return keysOf(row).flatMap((key) => {
+    const entity = entities.get(key);
+    const before = entities.stateBefore(entity, row.seq);
+    return inverseOf(entity, before, entities.stateBefore(entity, row.seq + 1));
+  });
+}
+
+// ── notices ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** MG6: it only told. `mine` takes it back by one commit; anything else takes note. */
+function answerNotice(parts: PeopleParts, entry: DeskRow, choice: Choice): void {
+  parts.desk.dismiss(entry.id);
+  if (choice !== 'mine') return;
+  const [fact] = JSON.parse(entry.facts) as readonly (Notice & { readonly change?: Change })[];
+  const change = fact === undefined ? undefined : changeOf(fact);
+  if (fact === undefined || change === undefined) return;
+  const draft = { entityType: fact.entityType, entityId: fact.entityId, type: `${fact.entityType}.updated`, change };
+  const changes = recordedAsOfToday(todayParts(parts, { log: entry.log } as OutboxRow, entry), [draft], {});
+  if (changes.length === 0) return;
+  const actionId = uuidv7(parts.store.nowMs(), parts.store.platform.random);
+  commitInside(wireCommit(parts), { actionId, log: entry.log, changes, seen: [], reads: [] });
+}
+
+function changeOf({ kind, field, mine, change }: Notice & { readonly change?: Change }): Change | undefined {
+  if (kind === 'not-deleted') return { op: 'delete' };
+  if (field === null) return change;
+  return mine === undefined ? { op: 'update', unset: [field] } : { op: 'update', set: { [field]: mine as Json } };
 }

@@ -186,6 +186,8 @@ export interface CommitRequest {
   readonly label?: string;
   /** false: not undoable; a string: the undo scope; absent: scope 'main' if there is a label. */
   readonly undo?: false | string;
+  /** Batches of one group are one undo (CM6, `commitAll`). */
+  readonly group?: string;
   readonly changes: readonly RecordedChange[];
   /** CM1: what the author saw of the fields it writes; null is unset. */
   readonly seen: readonly {

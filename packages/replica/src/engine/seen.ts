@@ -1,4 +1,5 @@
 import { type Json, ownValue, sameValue } from '@holdfast/core';
+import type { CommitParts } from './commit.ts';
 import { stop } from './fault-error.ts';
 import { isOn, type LocalEntities, type LocalEntity } from './local.ts';
 import type { CommitRequest } from './replica-state.ts';
@@ -9,10 +10,11 @@ import type { ColumnModel } from './schema-model.ts';
  * CM2: a field under `ask` that reads otherwise now than its author saw, and is not equal to what is written, refuses the
  * commit with all three values. The page's own commits since the row was drawn do not count.
  */
-export function checkSeen(store: ReplicaStore, entities: LocalEntities, request: CommitRequest): void {
+export function checkSeen({ store, entities, names = 'code' }: CommitParts, request: CommitRequest): void {
   const changed = request.seen.flatMap((seen) => {
     const entity = entities.get({ log: request.log, type: seen.entity, id: seen.id });
-    const field = entity.table.model?.byName.get(seen.field);
+    const { model } = entity.table;
+    const field = names === 'wire' ? model?.byWire.get(seen.field) : model?.byName.get(seen.field);
     if (field === undefined || (field.data.onClash ?? 'ask') !== 'ask') return [];
     const now = shownNow(entity, field);
     const mine = writtenIn(request, seen.entity, seen.id, seen.field);

@@ -11,12 +11,12 @@ import { LocalEntities } from './local.ts';
 import { Logs } from './logs.ts';
 import { Outbox } from './outbox.ts';
 import { packOf, unpackInside } from './pack.ts';
-import { discardInside, type PeopleParts, resolveInside } from './people.ts';
+import { carryOutUnsentWishes, carryOutWishes, discardInside, type PeopleParts, resolveInside } from './people.ts';
 import type { ActionOutcome, CommitReceipt, ReplicaIdentity, ReplicaState } from './replica-state.ts';
 import { ReplicaStore } from './replica-store.ts';
 import { prune } from './retention.ts';
 import { storedEvents } from './stored-events.ts';
-import { redoInside, rememberUndo, undoInside, undoState } from './undo.ts';
+import { redoInside, rememberUndo, undoInside, undoScopeOf, undoState } from './undo.ts';
 
 export interface ReplicaStateParts {
   readonly database: Database;
@@ -64,20 +64,32 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
   let entities = new LocalEntities(store);
   store.onRollback(() => {
     entities = new LocalEntities(store);
+    outbox.forget();
   });
   const people = (): PeopleParts => ({ store, entities, outbox, desk, judge });
+  let depth = 0;
   /** A transaction that leaves every entity it touched written. */
-  const writing = <T>(work: () => T): T =>
-    store.write(() => {
-      const result = work();
-      entities.flush();
-      return result;
-    });
+  const writing = <T>(work: () => T): T => {
+    depth += 1;
+    try {
+      return store.write(() => {
+        const result = work();
+        carryOutWishes(people());
+        entities.flush();
+        return result;
+      });
+    } finally {
+      depth -= 1;
+      if (depth === 0) outbox.forget();
+    }
+  };
+  /** A refusal is a value, and nothing is left of what was refused: inside another transaction it undoes all of that. */
   const deciding = <T>(work: () => T): Outcome<T> => {
     try {
       return ok(writing(work));
     } catch (cause) {
-      if (cause instanceof FaultError && cause.fault.code !== 'outranked') return { ok: false, fault: cause.fault };
+      const isRefusal = cause instanceof FaultError && cause.fault.code !== 'outranked';
+      if (isRefusal && depth === 0) return { ok: false, fault: cause.fault };
       throw cause;
     }
   };
@@ -128,12 +140,18 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
     commit: (request) =>
       deciding((): CommitReceipt => {
         const { receipt, inverse } = commitInside({ store, entities }, request);
-        if (!receipt.repeated && inverse.length > 0) rememberUndo(people(), request, inverse);
+        if (!receipt.repeated && undoScopeOf(request) !== null) rememberUndo(people(), request, inverse());
         return receipt;
       }),
     outcome: (actionId) => outcomeOf(store, actionId),
 
-    takePush: (request) => outbox.takePush(request),
+    takePush: (request) =>
+      writing(() => {
+        carryOutUnsentWishes(people(), request.log);
+        judge.judgeDue(entities, request.log, headOf(request.log));
+        entities.flush();
+        return outbox.takePush(request);
+      }),
     markSending: (requestIds) => writing(() => outbox.markSending(requestIds)),
     markUnknown: (requestIds, fault, retryAtMs) => writing(() => outbox.markUnknown(requestIds, fault, retryAtMs)),
     recordResults: (log, results, nowMs) =>

@@ -1,48 +1,70 @@
-import { LIMITS, type RecordedChange, uuidv7 } from '@holdfast/core';
+import { LIMITS, ownValue, type RecordedChange, type SeenValue, sameValue, uuidv7 } from '@holdfast/core';
 import { commitInside } from './commit.ts';
+import { stop } from './fault-error.ts';
 import { seenAfter } from './inverse.ts';
 import { discardInside, type PeopleParts } from './people.ts';
 import type { CommitRequest } from './replica-state.ts';
 
-/** Undo and redo (CM7): the stored inverse, committed with what the action left as the seen values. */
+/**
+ * Undo and redo (CM7): the stored inverse, by wire name, committed with what the action left as the seen values. One
+ * stack per scope, the last 200 labelled actions; a new action ends what could be redone.
+ */
 interface UndoRow {
   readonly seq: number;
   readonly actionId: string;
   readonly log: string;
   readonly label: string;
+  /** Actions of one group are undone together (CM6). */
+  readonly group: string | null;
   readonly inverse: readonly RecordedChange[];
-  readonly seen: CommitRequest['seen'];
+  readonly seen: readonly SeenValue[];
 }
 
-/** Remembers how to take an action back. In the transaction of the commit. */
+type Stack = 'done' | 'undone';
+
+export const undoScopeOf = ({ undo, label }: Pick<CommitRequest, 'undo' | 'label'>): string | null =>
+  undo === false ? null : (undo ?? (label === undefined ? null : 'main'));
+
+/** In the transaction of the commit. */
 export function rememberUndo(
   parts: PeopleParts,
   request: CommitRequest,
   inverse: readonly RecordedChange[],
-  state: 'done' | 'undone' = 'done',
+  options: { readonly stack: Stack; readonly endsRedo: boolean } = { stack: 'done', endsRedo: true },
 ): void {
-  const scope = request.undo === false ? null : (request.undo ?? (request.label === undefined ? null : 'main'));
+  const scope = undoScopeOf(request);
   if (scope === null || inverse.length === 0) return;
   const { database } = parts.store;
   const seen = seenAfter(inverse, (type, id) => parts.entities.get({ log: request.log, type, id }));
-  database
+  const { lastInsertRowid } = database
     .prepare(
-      'INSERT INTO main.hf_undo (scope, state, action_id, log, label, inverse, seen) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      'INSERT INTO main.hf_undo (scope, state, action_id, log, label, part_of, inverse, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
     )
     .run(
       scope,
-      state,
+      options.stack,
       request.actionId,
       request.log,
       request.label ?? '',
+      request.group ?? null,
       JSON.stringify(inverse),
       JSON.stringify(seen),
     );
-  // A new action ends what could be redone.
-  if (state === 'done') database.prepare("DELETE FROM main.hf_undo WHERE scope = ? AND state = 'undone'").run(scope);
-  database
-    .prepare('DELETE FROM main.hf_undo WHERE scope = ? AND seq <= (SELECT max(seq) FROM main.hf_undo) - ?')
-    .run(scope, LIMITS.undoKept);
+  if (options.endsRedo) database.prepare("DELETE FROM main.hf_undo WHERE scope = ? AND state = 'undone'").run(scope);
+  if (lastInsertRowid % PRUNED_EVERY === 0 && request.group === undefined) forgetOldest(parts, scope, options.stack);
+}
+
+/** Looked after once in a while, so that an action costs one insert. */
+const PRUNED_EVERY = 50;
+
+function forgetOldest({ store: { database } }: PeopleParts, scope: string, stack: Stack): void {
+  const surplus = database
+    .prepare('SELECT seq FROM main.hf_undo WHERE scope = ? AND state = ? ORDER BY seq DESC LIMIT 1 OFFSET ?')
+    .get(scope, stack, LIMITS.undoKept);
+  if (surplus !== undefined)
+    database
+      .prepare('DELETE FROM main.hf_undo WHERE scope = ? AND state = ? AND seq <= ?')
+      .run(scope, stack, surplus['seq'] as number);
 }
 
 export function undoInside(
@@ -50,94 +72,118 @@ export function undoInside(
   scope: string,
   options: { readonly skipChanged: boolean },
 ): { readonly label: string } | null {
-  const row = newest(parts, scope, 'done');
-  if (row === null) return null;
-  const { store, outbox } = parts;
-  store.database.prepare('DELETE FROM main.hf_undo WHERE seq = ?').run(row.seq);
-  const pending = outbox.byAction(row.actionId);
-  if (pending !== undefined && (pending.state === 'parked' || pending.state === 'refused')) {
-    // It has no effect to take back: undoing it is discarding it.
-    discardInside(parts, [row.actionId]);
-    return { label: row.label };
-  }
-  commitBack(parts, row, scope, 'undone', options.skipChanged);
-  return { label: row.label };
+  const rows = newestOf(parts, scope, 'done');
+  for (const row of rows) takeBack(parts, scope, row, 'undone', options.skipChanged);
+  return rows[0] === undefined ? null : { label: rows[0].label };
 }
 
 export function redoInside(parts: PeopleParts, scope: string): { readonly label: string } | null {
-  const row = newest(parts, scope, 'undone');
-  if (row === null) return null;
-  parts.store.database.prepare('DELETE FROM main.hf_undo WHERE seq = ?').run(row.seq);
-  commitBack(parts, row, scope, 'done', false);
-  return { label: row.label };
+  const rows = newestOf(parts, scope, 'undone');
+  for (const row of rows) takeBack(parts, scope, row, 'done', false);
+  return rows[0] === undefined ? null : { label: rows[0].label };
 }
 
-function commitBack(
-  parts: PeopleParts,
-  row: UndoRow,
-  scope: string,
-  state: 'done' | 'undone',
-  skipChanged: boolean,
-): void {
-  const { store, entities } = parts;
-  const actionId = uuidv7(store.nowMs(), store.platform.random);
+function takeBack(parts: PeopleParts, scope: string, row: UndoRow, onto: Stack, skipChanged: boolean): void {
+  const { store, entities, outbox } = parts;
+  store.database.prepare('DELETE FROM main.hf_undo WHERE seq = ?').run(row.seq);
+  const batch = outbox.byAction(row.actionId);
+  if (batch !== undefined && (batch.heldBy !== null || ['parked', 'refused', 'lost'].includes(batch.state))) {
+    // It has no effect to take back: undoing it is discarding it.
+    discardInside(parts, [row.actionId]);
+    return;
+  }
+  const open = stillThere(parts, row, skipChanged);
+  if (open.changes.length === 0) return;
   const request: CommitRequest = {
-    actionId,
+    actionId: uuidv7(store.nowMs(), store.platform.random),
     log: row.log,
     label: row.label,
     undo: scope,
-    changes: row.inverse,
-    seen: skipChanged ? [] : row.seen,
+    ...(row.group === null ? {} : { group: row.group }),
+    changes: open.changes,
+    seen: open.seen,
     reads: [],
   };
-  const { inverse } = commitInside(parts, request);
+  const { inverse } = commitInside({ ...parts, names: 'wire' }, request);
+  rememberUndo(parts, request, inverse(), { stack: onto, endsRedo: false });
   entities.flush();
-  const kept = state === 'done' ? undoneOf(parts, scope) : [];
-  rememberUndo(parts, request, inverse, state);
-  // Redoing one keeps the others that can be redone.
-  for (const one of kept) reinsert(parts, scope, one);
 }
 
-const undoneOf = (parts: PeopleParts, scope: string) =>
-  parts.store.database
-    .prepare("SELECT * FROM main.hf_undo WHERE scope = ? AND state = 'undone' ORDER BY seq")
-    .all(scope);
-
-function reinsert(parts: PeopleParts, scope: string, row: Readonly<Record<string, unknown>>): void {
-  parts.store.database
-    .prepare(
-      "INSERT INTO main.hf_undo (scope, state, action_id, log, label, inverse, seen) VALUES (?, 'undone', ?, ?, ?, ?, ?)",
-    )
-    .run(
-      scope,
-      row['action_id'] as string,
-      row['log'] as string,
-      row['label'] as string,
-      row['inverse'] as string,
-      row['seen'] as string,
+/**
+ * What can still be taken back. Where somebody changed an entity or a field since, the undo is refused with what is there
+ * now, or leaves it as it is.
+ */
+function stillThere(
+  { entities }: PeopleParts,
+  { log, inverse, seen }: UndoRow,
+  skipChanged: boolean,
+): { readonly changes: readonly RecordedChange[]; readonly seen: readonly SeenValue[] } {
+  const changes = inverse.flatMap((change): readonly RecordedChange[] => {
+    const { entity: type, id } = change;
+    const { local } = entities.get({ log, type, id });
+    const isMoved = (change.do === 'restore') === (local !== undefined);
+    if (isMoved && !skipChanged)
+      stop('changed-meanwhile', { fields: [], entity: type, id, deleted: local === undefined });
+    if (isMoved) return [];
+    if (!skipChanged || change.do === 'restore') return [change];
+    const changed = new Set(
+      seen
+        .filter((one) => one.entity === type && one.id === id)
+        .filter(({ field, value }) => !sameValue(ownValue(local?.fields, field) ?? null, value))
+        .map(({ field }) => field),
     );
+    if (changed.size === 0) return [change];
+    return change.do === 'update' ? withoutFields(change, changed) : [];
+  });
+  return { changes, seen: skipChanged ? [] : seen };
 }
 
-function newest(parts: PeopleParts, scope: string, state: 'done' | 'undone'): UndoRow | null {
-  const row = parts.store.database
+function withoutFields(
+  change: Extract<RecordedChange, { do: 'update' }>,
+  fields: ReadonlySet<string>,
+): readonly RecordedChange[] {
+  const set = Object.fromEntries(Object.entries(change.set ?? {}).filter(([field]) => !fields.has(field)));
+  const unset = (change.unset ?? []).filter((field) => !fields.has(field));
+  const { set: _set, unset: _unset, ...rest } = change;
+  const left = {
+    ...rest,
+    ...(Object.keys(set).length === 0 ? {} : { set }),
+    ...(unset.length === 0 ? {} : { unset }),
+  };
+  const isEmpty = [left.set, left.unset, left.inc, left.add, left.remove].every((part) => part === undefined);
+  return isEmpty ? [] : [left];
+}
+
+/** The newest action of a stack, with the others of its group; newest first. */
+function newestOf(parts: PeopleParts, scope: string, stack: Stack): readonly UndoRow[] {
+  const { database } = parts.store;
+  const newest = database
     .prepare('SELECT * FROM main.hf_undo WHERE scope = ? AND state = ? ORDER BY seq DESC LIMIT 1')
-    .get(scope, state);
-  if (row === undefined) return null;
-  return {
+    .get(scope, stack);
+  if (newest === undefined) return [];
+  const group = newest['part_of'] as string | null;
+  const rows =
+    group === null
+      ? [newest]
+      : database
+          .prepare('SELECT * FROM main.hf_undo WHERE scope = ? AND state = ? AND part_of = ? ORDER BY seq DESC')
+          .all(scope, stack, group);
+  return rows.map((row) => ({
     seq: row['seq'] as number,
     actionId: row['action_id'] as string,
     log: row['log'] as string,
     label: row['label'] as string,
+    group: row['part_of'] as string | null,
     inverse: JSON.parse(row['inverse'] as string) as RecordedChange[],
-    seen: JSON.parse(row['seen'] as string) as CommitRequest['seen'],
-  };
+    seen: JSON.parse(row['seen'] as string) as SeenValue[],
+  }));
 }
 
 export function undoState(parts: Pick<PeopleParts, 'store'>, scope: string) {
-  const top = (state: string) =>
+  const top = (stack: Stack) =>
     parts.store.database
       .prepare('SELECT label FROM main.hf_undo WHERE scope = ? AND state = ? ORDER BY seq DESC LIMIT 1')
-      .get(scope, state)?.['label'] as string | undefined;
+      .get(scope, stack)?.['label'] as string | undefined;
   const [label, redoLabel] = [top('done'), top('undone')];
   return {
     can: label !== undefined,
