@@ -2,10 +2,10 @@ import { chainStart, type Digest, type JsonObject, type Logger, type OperationRe
 import { type Refused, refusedBy } from './answer.ts';
 import type { Admit, EngineLimits, Quota } from './engine.ts';
 import { judgeOperation, type OperationContext } from './judge-operation.ts';
-import { LogInWork } from './log-in-work.ts';
+import { type AcceptedOperation, LogInWork } from './log-in-work.ts';
 import { type ReadOperation, type ReadPush, requestIdOf } from './push-request.ts';
 import type { SerialFields } from './serials.ts';
-import type { AppendState, AppendVerdict, LogRow, NewEvent, OperationRow } from './store-port.ts';
+import type { AppendState, AppendVerdict, LogRow } from './store-port.ts';
 
 /** What judging takes besides what was read. Everything else is decided by these and the read alone. */
 export interface JudgeContext {
@@ -33,11 +33,6 @@ export interface GroupOutcome {
   readonly raised: readonly { readonly replica: string; readonly generation: number }[];
 }
 
-export interface AcceptedOperation {
-  readonly row: OperationRow;
-  readonly events: readonly NewEvent[];
-}
-
 /**
  * Judges a group of pushes on one log, in order, and says what to write (LG1). Pure: the same read, pushes and context
  * give the same verdict. Durable only when the store has written it.
@@ -57,18 +52,9 @@ export function judgeGroup(
   const raised: { replica: string; generation: number }[] = [];
   const outcomes = pushes.map((push) => judgePush(log, push, context, raised));
   return {
-    value: { log: state.log, pushes: outcomes, accepted: acceptedBy(log), raised },
+    value: { log: state.log, pushes: outcomes, accepted: log.accepted, raised },
     write: log.write(),
   };
-}
-
-function acceptedBy({ operations, events }: LogInWork): readonly AcceptedOperation[] {
-  let at = 0;
-  return operations.map((row) => {
-    const own = events.slice(at, at + row.count);
-    at += row.count;
-    return { row, events: own };
-  });
 }
 
 function judgePush(

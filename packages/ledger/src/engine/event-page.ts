@@ -1,4 +1,5 @@
 import { LIMITS, storedEventText } from '@holdfast/core';
+import { envelopeWriter } from './envelope.ts';
 import type { EventText, OperationOutline } from './store-port.ts';
 
 /** An event as it stands in pages, answers and frames. */
@@ -8,11 +9,21 @@ export interface PageEvent {
   readonly text: string;
 }
 
-export const pageEvent = ({ version, chain, draft, envelope, leaf }: EventText): PageEvent => ({
-  version,
-  chain,
-  text: draft === null ? `${envelope.slice(0, -1)},"erased":true,"leaf":"${leaf}"}` : storedEventText(draft, envelope),
-});
+/** Texts of stored events, in order. The envelopes of one operation share a writer. */
+export function eventTexts(events: readonly EventText[]): readonly string[] {
+  let operation: OperationOutline | null = null;
+  let write: ReturnType<typeof envelopeWriter> | null = null;
+  return events.map((event) => {
+    if (write === null || event.operation !== operation) {
+      operation = event.operation;
+      write = envelopeWriter(operation);
+    }
+    const envelope = write(event);
+    return event.draft === null
+      ? `${envelope.slice(0, -1)},"erased":true,"leaf":"${event.leaf}"}`
+      : storedEventText(event.draft, envelope);
+  });
+}
 
 export interface PageBounds {
   readonly eventsMax: number;

@@ -1,8 +1,8 @@
 import type { Logger } from '@holdfast/core';
-import type { AcceptedOperation } from './append.ts';
 import type { ThroughOf } from './attest.ts';
 import type { LogRef } from './engine.ts';
-import { endOfPage, lastVersionOf, type PageEnd, type PageEvent, pageBounds, pageEvent } from './event-page.ts';
+import { endOfPage, lastVersionOf, type PageEnd, type PageEvent, pageBounds } from './event-page.ts';
+import type { AcceptedOperation } from './log-in-work.ts';
 import { epochOf, type PageText, partMark, type Reader } from './read.ts';
 import { entityKey, type LogRow } from './store-port.ts';
 import { Tail } from './tail.ts';
@@ -161,8 +161,7 @@ function* framesOf(channel: Channel, accepted: readonly AcceptedOperation[], thr
     ) as PageEnd;
     const events: PageEvent[] = [];
     for (const operation of rest)
-      for (const event of operation.events)
-        if (event.version > after && event.version <= end.to) events.push(pageEvent({ ...event, leaf: null }));
+      for (const event of operation.events) if (event.version > after && event.version <= end.to) events.push(event);
     const last = events[events.length - 1] as PageEvent;
     const texts = events.map(({ text }) => text).join(',');
     const through = throughOf(channel.identity, last.version, last.chain);

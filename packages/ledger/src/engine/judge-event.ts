@@ -46,6 +46,8 @@ export interface JudgedEvent {
   readonly entity: EntityInWork;
   readonly entityVersion: number;
   readonly assigned: JsonObject | undefined;
+  /** Log version of the entity's event before it; 0 for none. */
+  readonly previous: number;
 }
 
 /**
@@ -142,7 +144,7 @@ function append(
   verdict: 'apply' | 'same',
   context: EventContext,
 ): JudgedEvent | EventRefusal {
-  const before = entity.state;
+  const { state: before, lastVersion: previous } = entity;
   const entityVersion = entity.version + 1;
   const assigned = verdict === 'apply' && before === undefined ? numbersFor(log, entity, draft, context) : undefined;
   const after = foldStored(before, {
@@ -158,7 +160,7 @@ function append(
   entity.lastVersion = version;
   entity.events.push({ id: draft.id, prior: draft.prior, entityVersion, change: draft.change });
   const notAdmitted = context.admit === undefined ? null : askAdmit(context.admit, log, draft, before, after, context);
-  return notAdmitted ?? { entity, entityVersion, assigned };
+  return notAdmitted ?? { entity, entityVersion, assigned, previous };
 }
 
 function numbersFor(

@@ -11,9 +11,11 @@ import {
   type OperationResult,
   type PushOperation,
   RUN_TIME_TYPE,
+  storedEventText,
 } from '@holdfast/core';
 import type { EngineLimits, Quota } from './engine.ts';
-import { envelopeWriter } from './envelope.ts';
+import { assignedText, envelopeWriter } from './envelope.ts';
+import type { PageEvent } from './event-page.ts';
 import { type EventContext, type EventRefusal, isRefusal, type JudgedEvent, judgeOne, refusal } from './judge-event.ts';
 import type { LogInWork } from './log-in-work.ts';
 import { partEventsOf } from './parts.ts';
@@ -73,7 +75,7 @@ function acceptedResult(requestId: string, row: OperationRow): OperationResult {
     entityVersions: row.entityVersions,
     recordedAt: row.recordedAt,
     actor: row.actor,
-    ...(row.assigned === null ? {} : { assigned: JSON.parse(row.assigned) as Record<string, JsonObject> }),
+    ...(row.assigned === null ? {} : { assigned: row.assigned }),
     ...(row.requestId === requestId ? {} : { acceptedUnder: row.requestId }),
   };
 }
@@ -225,58 +227,48 @@ function accept(
   judged: readonly JudgedEvent[],
   { actor, recordedAt, replica, digest }: OperationContext,
 ): OperationRow {
-  const { requestId, actionId } = operation;
-  const firstVersion = log.head + 1;
-  const count = judged.length;
-  const write = envelopeWriter({ actionId, actor: actor.account, count, recordedAt, replicaId: replica, requestId });
-  const events: NewEvent[] = [];
-  let chain = log.chain;
-  let { bytes } = drafts;
-  for (const [index, { entity, entityVersion, assigned }] of judged.entries()) {
-    const draft = operation.events[index] as EventDraft;
-    const text = drafts.texts[index] as string;
-    const version = firstVersion + index;
-    const envelope = write({ assigned, entityVersion, index, version });
-    chain = chainNext(chain, leafOfText(text, digest), envelope, digest);
-    bytes += envelope.length;
-    events.push({
-      id: draft.id,
-      version,
-      entityType: entity.type,
-      entityId: entity.id,
-      entityVersion,
-      prior: draft.prior ?? null,
-      draft: text,
-      envelope,
-      chain,
-    });
-  }
-  const row: OperationRow = {
-    firstVersion,
-    count,
-    requestId,
-    actionId,
-    identity: drafts.identity,
+  const outline = {
+    firstVersion: log.head + 1,
+    count: judged.length,
+    requestId: operation.requestId,
+    actionId: operation.actionId,
     replicaId: replica,
     actor: actor.account,
     recordedAt,
+    origin: null,
+  };
+  const write = envelopeWriter(outline);
+  const events: NewEvent[] = [];
+  const texts: PageEvent[] = [];
+  let chain = log.chain;
+  let { bytes } = drafts;
+  for (const [index, { entity, entityVersion, assigned, previous }] of judged.entries()) {
+    const { id, prior } = operation.events[index] as EventDraft;
+    const draft = drafts.texts[index] as string;
+    const place = { version: outline.firstVersion + index, entityVersion, assigned: assignedText(assigned) };
+    const envelope = write(place);
+    chain = chainNext(chain, leafOfText(draft, digest), envelope, digest);
+    bytes += envelope.length;
+    const { type: entityType, id: entityId } = entity;
+    events.push({ ...place, id, entityType, entityId, prior: prior ?? null, draft, chain, previous });
+    texts.push({ version: place.version, chain, text: storedEventText(draft, envelope) });
+  }
+  const row: OperationRow = {
+    ...outline,
+    identity: drafts.identity,
     entityVersions: judged.map((event) => event.entityVersion),
-    assigned: assignedText(operation, judged),
+    assigned: assignedByEvent(operation, judged),
     signature: log.sign(),
     bytes,
     partEvents: partEventsOf(drafts.sizes),
   };
-  log.accept(row, events);
+  log.accept(row, events, texts);
   return row;
 }
 
-function assignedText({ events }: PushOperation, judged: readonly JudgedEvent[]): string | null {
-  const assigned: Record<string, JsonObject> = {};
-  let isAny = false;
-  for (const [at, event] of judged.entries())
-    if (event.assigned !== undefined) {
-      assigned[(events[at] as EventDraft).id] = event.assigned;
-      isAny = true;
-    }
-  return isAny ? canonical(assigned) : null;
+function assignedByEvent({ events }: PushOperation, judged: readonly JudgedEvent[]): OperationRow['assigned'] {
+  const given = judged.flatMap(({ assigned }, at) =>
+    assigned === undefined ? [] : [[(events[at] as EventDraft).id, assigned] as const],
+  );
+  return given.length === 0 ? null : Object.fromEntries(given);
 }

@@ -9,6 +9,7 @@ import {
   RUN_TIME_TYPE,
   StateSignature,
 } from '@holdfast/core';
+import type { PageEvent } from './event-page.ts';
 import {
   type AppendState,
   type AppendWrite,
@@ -20,6 +21,12 @@ import {
   type NewEvent,
   type OperationRow,
 } from './store-port.ts';
+
+/** An operation of the group, with its events as they stand in pages. */
+export interface AcceptedOperation {
+  readonly row: OperationRow;
+  readonly events: readonly PageEvent[];
+}
 
 /**
  * A log as it is while a group is judged: what was read, with what was accepted so far on top. Lives for one group. An
@@ -33,6 +40,7 @@ export class LogInWork {
   readonly signature: StateSignature;
   readonly operations: OperationRow[] = [];
   readonly events: NewEvent[] = [];
+  readonly accepted: AcceptedOperation[] = [];
   readonly #entities = new Map<string, EntityInWork>();
   readonly #eventsById = new Map<string, EventRow>();
   readonly #byRequest = new Map<string, OperationRow>();
@@ -134,12 +142,13 @@ export class LogInWork {
     return this.signature.toHex();
   }
 
-  accept(operation: OperationRow, events: readonly NewEvent[]): void {
+  accept(operation: OperationRow, events: readonly NewEvent[], texts: readonly PageEvent[]): void {
     for (const entity of this.#touched.keys()) entity.isChanged = true;
     this.#touched.clear();
     this.head = operation.firstVersion + operation.count - 1;
     this.chain = (events[events.length - 1] as NewEvent).chain;
     this.operations.push(operation);
+    this.accepted.push({ row: operation, events: texts });
     this.#byRequest.set(operation.requestId, operation);
     this.#byAction.set(operation.actionId, operation);
     for (const event of events) {

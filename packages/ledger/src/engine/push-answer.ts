@@ -3,16 +3,16 @@ import { andThen, type JsonText, type MaybePromise } from './answer.ts';
 import type { ThroughOf } from './attest.ts';
 import {
   endOfPage,
+  eventTexts,
   lastVersionOf,
   type PageBounds,
   type PageEnd,
   type PageEvent,
   pageBounds,
-  pageEvent,
 } from './event-page.ts';
 import { type ReadPush, requestIdOf } from './push-request.ts';
 import { partMark } from './read.ts';
-import type { LedgerStore, OperationOutline } from './store-port.ts';
+import type { LedgerStore, OperationOutline, PageRows } from './store-port.ts';
 import type { Tail } from './tail.ts';
 
 /** What a push is answered from: the log as it is after its group. */
@@ -49,7 +49,7 @@ export function pushAnswer(
       last === undefined
         ? parts.throughOf(log.identity, after, push.position.chain)
         : parts.throughOf(log.identity, last.version, last.chain);
-    const texts = eventTexts(
+    const texts = ownAndOthers(
       operations.map((operation) => ({ ...operation, isOwn: isOwn(operation) })),
       events,
     );
@@ -88,14 +88,19 @@ function eventsAfter(
     const to = end?.to ?? after;
     return {
       operations: (found?.operations ?? []).filter(({ firstVersion }) => firstVersion <= to),
-      events: (found?.events ?? []).map(pageEvent),
+      events: found === undefined ? [] : pageEvents(found),
       end,
     };
   });
 }
 
+function pageEvents({ events, chains }: PageRows): readonly PageEvent[] {
+  const texts = eventTexts(events);
+  return events.map(({ version }, at) => ({ version, chain: chains.get(version) ?? '', text: texts[at] as string }));
+}
+
 /** Both lists are in order of version, so one walk finds each event's operation. */
-function eventTexts(
+function ownAndOthers(
   operations: readonly (OperationOutline & { readonly isOwn: boolean })[],
   events: readonly PageEvent[],
 ): string {

@@ -2,7 +2,7 @@ import type { EntitiesPage, EventsPage, Through } from '@holdfast/core';
 import { andThen, type JsonText, type MaybePromise } from './answer.ts';
 import type { ThroughOf } from './attest.ts';
 import type { EntitiesQuery, EntityAnswer, EventsQuery, HistoryAnswer, HistoryQuery, LogRef } from './engine.ts';
-import { endOfPage, type PageBounds, type PageEnd, pageBounds, pageEvent } from './event-page.ts';
+import { endOfPage, eventTexts, type PageBounds, type PageEnd, pageBounds } from './event-page.ts';
 import { PageCache } from './page-cache.ts';
 import type { EntitiesRows, EntityKey, EntityRow, LedgerStore, LogRow, PageRows } from './store-port.ts';
 
@@ -86,14 +86,13 @@ export function createReader({ store, throughOf, cacheBytesMax }: ReaderParts): 
 // ── events ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function pageText(rows: PageRows, end: PageEnd | null, throughOf: ThroughOf): PageText {
-  const { log } = rows;
-  const events = rows.events.map(pageEvent);
+  const { log, events, chains } = rows;
   const last = events[events.length - 1];
   const through =
     last === undefined
       ? throughOf(log.identity, log.head, log.chain)
-      : throughOf(log.identity, last.version, last.chain);
-  const texts = events.map(({ text }) => text).join(',');
+      : throughOf(log.identity, last.version, chains.get(last.version) ?? '');
+  const texts = eventTexts(events).join(',');
   return { log, events: texts, through, end: last === undefined ? null : end, bytes: texts.length };
 }
 
@@ -181,8 +180,7 @@ function readHistory(store: LedgerStore, ref: LogRef, query: HistoryQuery): Mayb
     return andThen(store.history(ref, { type, id, after: query.after ?? 0, max: eventsMax + 1 }), (rows) => {
       const texts: string[] = [];
       let bytes = 0;
-      for (const row of rows ?? []) {
-        const { text } = pageEvent(row);
+      for (const text of eventTexts(rows ?? [])) {
         bytes += text.length;
         if (texts.length === eventsMax || (texts.length > 0 && bytes > bytesMax)) break;
         texts.push(text);

@@ -1,3 +1,4 @@
+import type { JsonObject } from '@holdfast/core';
 import type { MaybePromise } from './answer.ts';
 
 /**
@@ -135,25 +136,32 @@ export interface LogRow {
   readonly createdAt: string;
 }
 
-/** An accepted operation: the memory of LG2, and what pages are cut by. */
-export interface OperationRow {
+/** What the envelopes of an operation share, and what pages are cut by. */
+export interface OperationOutline {
   readonly firstVersion: number;
   readonly count: number;
   readonly requestId: string;
   readonly actionId: string;
-  readonly identity: string;
   readonly replicaId: string;
   readonly actor: string;
   readonly recordedAt: string;
-  readonly entityVersions: readonly number[];
-  /** JSON by event id, or null. */
-  readonly assigned: string | null;
+  /** HL3: who and when before a loss, canonical JSON, or null. */
+  readonly origin: string | null;
   /** State signature after it (DG2). */
   readonly signature: string;
   /** UTF-8 bytes of its stored events. */
   readonly bytes: number;
   /** How many events a part of it has; null for one that fits into a page (PG2). */
   readonly partEvents: number | null;
+}
+
+/** An accepted operation: the memory of LG2. */
+export interface OperationRow extends OperationOutline {
+  readonly identity: string;
+  /** Per event; a store reads them from the events. */
+  readonly entityVersions: readonly number[];
+  /** What each event got, by event id; null for none. A store reads it from the events. */
+  readonly assigned: Readonly<Record<string, JsonObject>> | null;
 }
 
 export interface EventRow {
@@ -167,10 +175,17 @@ export interface EventRow {
   readonly draft: string | null;
 }
 
+/**
+ * An event to keep. Its envelope is not stored as text: what it shares with its operation stands once, in the operation's
+ * row, and canonical JSON made again is the same (JS2).
+ */
 export interface NewEvent extends EventRow {
   readonly draft: string;
-  readonly envelope: string;
+  /** Canonical, or null. */
+  readonly assigned: string | null;
   readonly chain: string;
+  /** Log version of the entity's event before this one; 0 for its first. */
+  readonly previous: number;
 }
 
 export interface EntityKey {
@@ -349,28 +364,29 @@ export interface MeetWrite {
 /** A stored event as pages need it. */
 export interface EventText {
   readonly version: number;
-  readonly chain: string;
+  readonly entityVersion: number;
   readonly draft: string | null;
-  readonly envelope: string;
   /** Only of an erased event. */
   readonly leaf: string | null;
+  readonly assigned: string | null;
+  readonly operation: OperationOutline;
 }
-
-export type OperationOutline = Pick<
-  OperationRow,
-  'firstVersion' | 'count' | 'bytes' | 'partEvents' | 'requestId' | 'replicaId' | 'signature'
->;
 
 export interface PageRead {
   readonly after: number;
   readonly operationsMax: number;
   readonly choose: (log: LogRow, operations: readonly OperationOutline[]) => number | null;
+  /** The chain of every event is wanted, not only of the last one. */
+  readonly allChains?: boolean;
 }
 
 export interface PageRows {
   readonly log: LogRow;
+  /** Those that `choose` saw. */
   readonly operations: readonly OperationOutline[];
   readonly events: readonly EventText[];
+  /** By version: of the last event, or of all. */
+  readonly chains: ReadonlyMap<number, string>;
 }
 
 export interface EntitiesRead {

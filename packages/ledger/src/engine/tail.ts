@@ -1,5 +1,5 @@
-import type { AcceptedOperation } from './append.ts';
-import { endOfPage, lastVersionOf, type PageBounds, type PageEnd, type PageEvent, pageEvent } from './event-page.ts';
+import { endOfPage, lastVersionOf, type PageBounds, type PageEnd, type PageEvent } from './event-page.ts';
+import type { AcceptedOperation } from './log-in-work.ts';
 import type { OperationOutline } from './store-port.ts';
 
 const TAIL_EVENTS_MAX = 1_024;
@@ -62,7 +62,7 @@ export class Tail {
     );
     return {
       operations: operations.map(({ outline }) => outline),
-      events: events.map((event) => pageEvent({ ...event, leaf: null })),
+      events,
       end,
     };
   }

@@ -13,6 +13,7 @@ import {
   type StoredEvent,
 } from '@holdfast/core';
 import type { LogRef, VerifyProblem, VerifyReport } from './engine.ts';
+import { envelopeWriter } from './envelope.ts';
 import { lastVersionOf } from './event-page.ts';
 import { stateOf } from './log-in-work.ts';
 import {
@@ -22,7 +23,7 @@ import {
   entityKey,
   type LedgerStore,
   type LogRow,
-  type OperationOutline,
+  type PageRows,
 } from './store-port.ts';
 
 const PROBLEMS_MAX = 100;
@@ -42,10 +43,11 @@ export async function verifyLog(store: LedgerStore, ref: LogRef, digest: Digest)
     const page = await store.page(ref, {
       after: check.version,
       operationsMax: OPERATIONS_PER_READ,
+      allChains: true,
       choose: (_log, operations) => operations.map(lastVersionOf).findLast((version) => version <= log.head) ?? null,
     });
     if (page === undefined || page.events.length === 0) break;
-    check.page(page.operations, page.events);
+    check.page(page);
   }
   check.compareHead();
   for (const part of ['run-time-types', 'others'] as const)
@@ -88,21 +90,21 @@ class LogCheck {
     return this.#version;
   }
 
-  page(operations: readonly OperationOutline[], events: readonly EventText[]): void {
-    const ends = new Map(operations.map((operation) => [lastVersionOf(operation), operation]));
+  page({ events, chains }: PageRows): void {
     for (const event of events) {
-      this.#event(event);
-      const operation = ends.get(event.version);
-      if (operation !== undefined && !this.#isErased)
+      this.#event(event, chains.get(event.version) ?? '');
+      const { operation } = event;
+      if (event.version === lastVersionOf(operation) && !this.#isErased)
         this.#compare('signature', { version: event.version }, this.#signature.toHex(), operation.signature);
     }
   }
 
-  #event({ version, chain, draft: draftText, envelope: envelopeText, leaf }: EventText): void {
+  #event(event: EventText, chain: string): void {
+    const { version, draft: draftText, leaf } = event;
     this.#compare('version', { version }, String(this.#version + 1), String(version));
     this.#version = version;
+    const envelopeText = envelopeWriter(event.operation)(event);
     const envelope = JSON.parse(envelopeText) as Envelope;
-    this.#compare('version', { version }, String(version), String(envelope.version));
     const draft = draftText === null ? null : (JSON.parse(draftText) as EventDraft);
     if (draft !== null) this.#compare('draft', { version }, canonical(draft as unknown as Json), draftText as string);
     const own = draft === null ? (leaf ?? '') : leafOf(draft, this.#digest);

@@ -52,8 +52,8 @@ function readState(
     log: log.row,
     chains: readChains(file, log, read.versions),
     fences: readFences(file, log.key, read.replicas),
-    byRequest: readOperations(read.requestIds, (id) => sql.operationByRequest.get(id, log.key)),
-    byAction: readOperations(read.actionIds, (id) => sql.operationByAction.get(id, log.key)),
+    byRequest: readOperations(file, read.requestIds, (id) => sql.operationByRequest.get(id, log.key)),
+    byAction: readOperations(file, read.actionIds, (id) => sql.operationByAction.get(id, log.key)),
     accepted,
     events: readEvents(file, log.key, read.eventIds),
     entities: readEntities(file, log.key, read, entityKeys),
@@ -98,11 +98,18 @@ export function readPermit(file: WorkspaceFile, log: number, replica: string, ge
   return row !== undefined && row['generation'] === generation ? (row['number'] as number) : 0;
 }
 
-function readOperations(ids: readonly string[], find: (id: string) => unknown): Map<string, OperationRow> {
+function readOperations(
+  file: WorkspaceFile,
+  ids: readonly string[],
+  find: (id: string) => unknown,
+): Map<string, OperationRow> {
   const found = new Map<string, OperationRow>();
   for (const id of ids) {
     const row = find(id) as SqlRow | undefined;
-    if (row !== undefined) found.set(id, operationRow(row));
+    if (row === undefined) continue;
+    const last = row['last_place'] as number;
+    const events = file.sql.results.all(last - (row['count'] as number), last) as SqlRow[];
+    found.set(id, operationRow(row, events));
   }
   return found;
 }
@@ -125,22 +132,28 @@ function readEntities(file: WorkspaceFile, log: number, read: AppendRead, keys: 
     const key = row['key'] as number;
     keys.set(name, key);
     const entity = entityRow(row);
-    found.set(name, { entity, events: readTheirs(file, key, entity, wanted.after, wanted.theirsMax) });
+    found.set(name, { entity, events: readTheirs(file, log, entity, wanted.after, wanted.theirsMax) });
   }
   return found;
 }
 
-/** Nothing is looked up for an author who saw the newest version: the usual case. */
+/** From the newest back. Nothing is looked up for an author who saw the newest version: the usual case. */
 function readTheirs(
   file: WorkspaceFile,
-  key: number,
+  log: number,
   entity: EntityRow,
   after: number | null,
   max: number,
 ): readonly EventRow[] {
-  if (after === null || after >= entity.version) return [];
-  const rows = file.sql.eventsOfEntity.all(key, after, max) as SqlRow[];
-  return rows.reverse().map((row) => eventRow(row, entity.type, entity.id));
+  const found: EventRow[] = [];
+  if (after === null) return found;
+  let version = entity.lastVersion;
+  for (let left = Math.min(max, entity.version - after); left > 0 && version > 0; left -= 1) {
+    const row = file.sql.eventAt.get(placeOf(log, version)) as SqlRow;
+    found.push(eventRow(row, entity.type, entity.id));
+    version = row['previous'] as number;
+  }
+  return found.reverse();
 }
 
 function readTypes(file: WorkspaceFile, log: string, types: readonly string[]): Map<string, string> {
@@ -164,10 +177,11 @@ function writeAll(file: WorkspaceFile, log: number, state: AppendState, keys: En
       event.id,
       keys.get(entityKey(event.entityType, event.entityId)) as number,
       event.entityVersion,
+      event.previous,
       event.prior,
-      event.draft,
-      event.envelope,
+      event.assigned,
       event.chain,
+      event.draft,
     );
   for (const operation of write.operations)
     sql.addOperation.run(
@@ -180,8 +194,7 @@ function writeAll(file: WorkspaceFile, log: number, state: AppendState, keys: En
       operation.replicaId,
       operation.actor,
       operation.recordedAt,
-      JSON.stringify(operation.entityVersions),
-      operation.assigned,
+      operation.origin,
       operation.signature,
       operation.bytes,
       operation.partEvents,

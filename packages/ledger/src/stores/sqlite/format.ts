@@ -6,7 +6,8 @@ import { StoreFault } from '../../engine/store-port.ts';
  * older code could not read.
  *
  * Rows of a log carry its key in the upper part of one integer, `place = key · 2^33 + version`, so that a log's events lie
- * side by side in the order in which they are read, without a second index.
+ * side by side in the order in which they are read, without a second index. The events of one entity are a list: each
+ * names the version of the one before it, and the entity the last one. An index would touch one page per entity and group.
  */
 export const APPLICATION_ID = 0x486f6c4c;
 export const FORMAT = 1;
@@ -33,19 +34,17 @@ const TABLES = `
   CREATE TABLE operation (
     last_place INTEGER PRIMARY KEY, log INTEGER NOT NULL, count INTEGER NOT NULL,
     request_id TEXT NOT NULL, action_id TEXT NOT NULL, identity TEXT NOT NULL,
-    replica_id TEXT NOT NULL, actor TEXT NOT NULL, recorded_at TEXT NOT NULL,
-    entity_versions TEXT NOT NULL, assigned TEXT, signature TEXT NOT NULL,
-    bytes INTEGER NOT NULL, part_events INTEGER
+    replica_id TEXT NOT NULL, actor TEXT NOT NULL, recorded_at TEXT NOT NULL, origin TEXT,
+    signature TEXT NOT NULL, bytes INTEGER NOT NULL, part_events INTEGER
   ) STRICT;
   CREATE UNIQUE INDEX operation_request ON operation (request_id, log);
   CREATE UNIQUE INDEX operation_action ON operation (action_id, log);
   CREATE TABLE event (
     place INTEGER PRIMARY KEY, log INTEGER NOT NULL, id TEXT NOT NULL,
-    entity INTEGER NOT NULL, entity_version INTEGER NOT NULL, prior TEXT,
-    draft TEXT, leaf TEXT, envelope TEXT NOT NULL, chain TEXT NOT NULL
+    entity INTEGER NOT NULL, entity_version INTEGER NOT NULL, previous INTEGER NOT NULL, prior TEXT,
+    assigned TEXT, chain TEXT NOT NULL, leaf TEXT, draft TEXT
   ) STRICT;
   CREATE UNIQUE INDEX event_id ON event (id, log);
-  CREATE UNIQUE INDEX event_of_entity ON event (entity, entity_version);
   CREATE TABLE entity (
     key INTEGER PRIMARY KEY, log INTEGER NOT NULL, type TEXT NOT NULL, id TEXT NOT NULL,
     version INTEGER NOT NULL, last_version INTEGER NOT NULL, fields TEXT,

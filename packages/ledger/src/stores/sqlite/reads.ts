@@ -9,13 +9,14 @@ import type {
   MeetState,
   MeetVerdict,
   MetLog,
+  OperationOutline,
   PageRead,
   PageRows,
   ReplicaRow,
   UsageRow,
 } from '../../engine/store-port.ts';
 import { readChains, readPermit } from './append.ts';
-import { placeAfterLog, placeOf } from './format.ts';
+import { placeAfterLog, placeOf, versionAt } from './format.ts';
 import { entityRow, eventText, outlineRow, type SqlRow } from './rows.ts';
 import type { WorkspaceFile } from './workspace-file.ts';
 
@@ -27,12 +28,36 @@ export function pageOf(file: WorkspaceFile, logName: string, read: PageRead): Pa
   const log = file.log(logName);
   if (log === undefined) return undefined;
   const from = placeOf(log.key, read.after);
-  const operations = (file.sql.outlines.all(from, placeAfterLog(log.key), read.operationsMax) as SqlRow[]).map(
-    outlineRow,
-  );
+  const rows = file.sql.outlines.all(from, placeAfterLog(log.key), read.operationsMax) as SqlRow[];
+  const operations = rows.map(outlineRow);
   const to = read.choose(log.row, operations);
-  const events = to === null ? [] : (file.sql.eventTexts.all(from, placeOf(log.key, to)) as SqlRow[]).map(eventText);
-  return { log: log.row, operations, events };
+  if (to === null) return { log: log.row, operations, events: [], chains: new Map() };
+  const last = placeOf(log.key, to);
+  return {
+    log: log.row,
+    operations,
+    events: eventsOf(operations, file.sql.eventTexts.all(from, last) as SqlRow[]),
+    chains: new Map(
+      (file.sql.chains.all(read.allChains === true ? from : last - 1, last) as SqlRow[]).map((row) => [
+        versionAt(row['place'] as number),
+        row['chain'] as string,
+      ]),
+    ),
+  };
+}
+
+/** Both lists are in order, so one walk finds each event's operation. */
+function eventsOf(operations: readonly OperationOutline[], rows: readonly SqlRow[]): readonly EventText[] {
+  let at = 0;
+  return rows.map((row) => {
+    const version = versionAt(row['place'] as number);
+    let operation = operations[at] as OperationOutline;
+    while (version >= operation.firstVersion + operation.count) {
+      at += 1;
+      operation = operations[at] as OperationOutline;
+    }
+    return eventText(row, operation);
+  });
 }
 
 export function entitiesOf(file: WorkspaceFile, logName: string, read: EntitiesRead): EntitiesRows | undefined {
@@ -79,7 +104,25 @@ export function historyOf(
   if (log === undefined) return undefined;
   const row = file.sql.entity.get(log.key, read.type, read.id) as SqlRow | undefined;
   if (row === undefined) return [];
-  return (file.sql.history.all(row['key'] as number, read.after, read.max) as SqlRow[]).map(eventText);
+  return versionsOf(file, log.key, row['last_version'] as number, read.after)
+    .slice(0, read.max)
+    .map((version) => {
+      const place = placeOf(log.key, version);
+      const operation = outlineRow(file.sql.operationOf.get(place) as SqlRow);
+      return eventText(file.sql.eventText.get(place) as SqlRow, operation);
+    });
+}
+
+/** Log versions of an entity's events after an entity version, oldest first: its list is walked from the newest back. */
+function versionsOf(file: WorkspaceFile, log: number, last: number, after: number): readonly number[] {
+  const versions: number[] = [];
+  for (let version = last; version > 0; ) {
+    const row = file.sql.previousOf.get(placeOf(log, version)) as SqlRow;
+    if ((row['entity_version'] as number) <= after) break;
+    versions.push(version);
+    version = row['previous'] as number;
+  }
+  return versions.reverse();
 }
 
 export function replicasOf(file: WorkspaceFile): readonly ReplicaRow[] {

@@ -1,3 +1,4 @@
+import type { JsonObject } from '@holdfast/core';
 import type {
   EntityRow,
   EpochRow,
@@ -25,35 +26,36 @@ export const logRow = (row: SqlRow, epochs: readonly EpochRow[]): LogRow => ({
   createdAt: row['created_at'] as string,
 });
 
-export function operationRow(row: SqlRow): OperationRow {
+export function outlineRow(row: SqlRow): OperationOutline {
   const count = row['count'] as number;
   return {
     firstVersion: versionAt(row['last_place'] as number) - count + 1,
     count,
     requestId: row['request_id'] as string,
     actionId: row['action_id'] as string,
-    identity: row['identity'] as string,
     replicaId: row['replica_id'] as string,
     actor: row['actor'] as string,
     recordedAt: row['recorded_at'] as string,
-    entityVersions: JSON.parse(row['entity_versions'] as string) as number[],
-    assigned: row['assigned'] as string | null,
+    origin: row['origin'] as string | null,
     signature: row['signature'] as string,
     bytes: row['bytes'] as number,
     partEvents: row['part_events'] as number | null,
   };
 }
 
-export function outlineRow(row: SqlRow): OperationOutline {
-  const count = row['count'] as number;
+/** `events` are the operation's own, in order. */
+export function operationRow(row: SqlRow, events: readonly SqlRow[]): OperationRow {
+  const given = events.filter((event) => event['assigned'] !== null);
   return {
-    firstVersion: versionAt(row['last_place'] as number) - count + 1,
-    count,
-    bytes: row['bytes'] as number,
-    partEvents: row['part_events'] as number | null,
-    requestId: row['request_id'] as string,
-    replicaId: row['replica_id'] as string,
-    signature: row['signature'] as string,
+    ...outlineRow(row),
+    identity: row['identity'] as string,
+    entityVersions: events.map((event) => event['entity_version'] as number),
+    assigned:
+      given.length === 0
+        ? null
+        : Object.fromEntries(
+            given.map((event) => [event['id'] as string, JSON.parse(event['assigned'] as string) as JsonObject]),
+          ),
   };
 }
 
@@ -67,12 +69,13 @@ export const eventRow = (row: SqlRow, entityType: string, entityId: string): Eve
   draft: row['draft'] as string | null,
 });
 
-export const eventText = (row: SqlRow): EventText => ({
+export const eventText = (row: SqlRow, operation: OperationOutline): EventText => ({
   version: versionAt(row['place'] as number),
-  chain: row['chain'] as string,
+  entityVersion: row['entity_version'] as number,
   draft: row['draft'] as string | null,
-  envelope: row['envelope'] as string,
   leaf: row['leaf'] as string | null,
+  assigned: row['assigned'] as string | null,
+  operation,
 });
 
 export const entityRow = (row: SqlRow): EntityRow => ({

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 
-const OPERATION = `last_place, count, request_id, action_id, identity, replica_id, actor, recorded_at, entity_versions,
-  assigned, signature, bytes, part_events`;
+const OPERATION = `last_place, count, request_id, action_id, replica_id, actor, recorded_at, origin, signature, bytes,
+  part_events`;
 const ENTITY = `key, type, id, version, last_version, fields, created_by, created_at, updated_by, updated_at, arrival,
   assigned`;
 
@@ -30,20 +30,20 @@ export function prepareStatements(db: DatabaseSync) {
     chainAt: sql('SELECT chain FROM event WHERE place = ?'),
     signatureAt: sql('SELECT signature FROM operation WHERE last_place = ?'),
 
-    operationByRequest: sql(`SELECT ${OPERATION} FROM operation WHERE request_id = ? AND log = ?`),
-    operationByAction: sql(`SELECT ${OPERATION} FROM operation WHERE action_id = ? AND log = ?`),
+    operationByRequest: sql(`SELECT ${OPERATION}, identity FROM operation WHERE request_id = ? AND log = ?`),
+    operationByAction: sql(`SELECT ${OPERATION}, identity FROM operation WHERE action_id = ? AND log = ?`),
     actionAnywhere: sql('SELECT 1 FROM operation WHERE action_id = ? LIMIT 1'),
     addOperation:
       sql(`INSERT INTO operation (last_place, log, count, request_id, action_id, identity, replica_id, actor,
-      recorded_at, entity_versions, assigned, signature, bytes, part_events)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+      recorded_at, origin, signature, bytes, part_events) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
 
     eventById: sql(`SELECT event.place, event.id, event.entity_version, event.prior, event.draft, entity.type,
       entity.id AS entity_id FROM event JOIN entity ON entity.key = event.entity WHERE event.id = ? AND event.log = ?`),
-    eventsOfEntity: sql(`SELECT place, id, entity_version, prior, draft FROM event
-      WHERE entity = ? AND entity_version > ? ORDER BY entity_version DESC LIMIT ?`),
-    addEvent: sql(`INSERT INTO event (place, log, id, entity, entity_version, prior, draft, envelope, chain)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+    eventAt: sql('SELECT place, id, entity_version, previous, prior, draft FROM event WHERE place = ?'),
+    previousOf: sql('SELECT entity_version, previous FROM event WHERE place = ?'),
+    results: sql('SELECT id, entity_version, assigned FROM event WHERE place > ? AND place <= ? ORDER BY place'),
+    addEvent: sql(`INSERT INTO event (place, log, id, entity, entity_version, previous, prior, assigned, chain, draft)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
 
     entity: sql(`SELECT ${ENTITY} FROM entity WHERE log = ? AND type = ? AND id = ?`),
     addEntity:
@@ -70,12 +70,13 @@ export function prepareStatements(db: DatabaseSync) {
       FROM replica ORDER BY id`),
     proven: sql('SELECT replica, log.name, proven FROM permit JOIN log ON log.key = permit.log WHERE proven > 0'),
 
-    outlines: sql(`SELECT last_place, count, bytes, part_events, request_id, replica_id, signature FROM operation
+    outlines: sql(`SELECT ${OPERATION} FROM operation
       WHERE last_place > ? AND last_place < ? ORDER BY last_place LIMIT ?`),
-    eventTexts: sql(`SELECT place, chain, draft, envelope, leaf FROM event
+    operationOf: sql(`SELECT ${OPERATION} FROM operation WHERE last_place >= ? ORDER BY last_place LIMIT 1`),
+    eventTexts: sql(`SELECT place, entity_version, assigned, leaf, draft FROM event
       WHERE place > ? AND place <= ? ORDER BY place`),
-    history: sql(`SELECT place, chain, draft, envelope, leaf FROM event
-      WHERE entity = ? AND entity_version > ? ORDER BY entity_version LIMIT ?`),
+    chains: sql('SELECT place, chain FROM event WHERE place > ? AND place <= ? ORDER BY place'),
+    eventText: sql('SELECT place, entity_version, assigned, leaf, draft FROM event WHERE place = ?'),
     entitiesOfType: sql(`SELECT ${ENTITY} FROM entity
       WHERE log = ? AND type = ? AND id > ? AND fields IS NOT NULL ORDER BY type, id`),
     entitiesBut: sql(`SELECT ${ENTITY} FROM entity
