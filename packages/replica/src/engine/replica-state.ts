@@ -187,7 +187,7 @@ export interface CommitRequest {
   /** false: not undoable; a string: the undo scope; absent: scope 'main' if there is a label. */
   readonly undo?: false | string;
   /** Batches of one group are one undo (CM6, `commitAll`). */
-  readonly group?: string;
+  readonly undoGroup?: string;
   readonly changes: readonly RecordedChange[];
   /** CM1: what the author saw of the fields it writes; null is unset. */
   readonly seen: readonly {

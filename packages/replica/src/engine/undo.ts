@@ -46,12 +46,12 @@ export function rememberUndo(
       request.actionId,
       request.log,
       request.label ?? '',
-      request.group ?? null,
+      request.undoGroup ?? null,
       JSON.stringify(inverse),
       JSON.stringify(seen),
     );
   if (options.endsRedo) database.prepare("DELETE FROM main.hf_undo WHERE scope = ? AND state = 'undone'").run(scope);
-  if (lastInsertRowid % PRUNED_EVERY === 0 && request.group === undefined) forgetOldest(parts, scope, options.stack);
+  if (lastInsertRowid % PRUNED_EVERY === 0 && request.undoGroup === undefined) forgetOldest(parts, scope, options.stack);
 }
 
 /** Looked after once in a while, so that an action costs one insert. */
@@ -99,7 +99,7 @@ function takeBack(parts: PeopleParts, scope: string, row: UndoRow, onto: Stack, 
     log: row.log,
     label: row.label,
     undo: scope,
-    ...(row.group === null ? {} : { group: row.group }),
+    ...(row.group === null ? {} : { undoGroup: row.group }),
     changes: open.changes,
     seen: open.seen,
     reads: [],
