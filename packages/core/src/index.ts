@@ -9,6 +9,7 @@ export {
   decodeEventDraft,
   decodeStoredEvent,
 } from './decode-event.ts';
+export * from './decode-recorded.ts';
 export * from './decode-request.ts';
 export * from './decode-schema.ts';
 export * from './difference.ts';
@@ -61,3 +62,4 @@ export * from './signature.ts';
 export * from './theirs.ts';
 export * from './utf8.ts';
 export * from './validate.ts';
+export * from './validate-change.ts';

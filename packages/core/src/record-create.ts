@@ -2,11 +2,11 @@ import { presenceOf } from './field-facts.ts';
 import { ownValue } from './fields.ts';
 import { isId } from './ids.ts';
 import type { Json, JsonObject } from './json.ts';
-import { addTo, emptyUpdate, PLACE_EXPECTED, recordParts } from './record-update.ts';
+import { addTo, emptyUpdate, recordParts } from './record-update.ts';
 import { fieldsGiven, type Recorder } from './recorder.ts';
 import type { EntityData } from './schema-data.ts';
 import { issue, numberedByLedger } from './validate.ts';
-import { placeOf, writtenValue } from './written-value.ts';
+import { PLACE_EXPECTED, placeOf, writtenValue } from './written-value.ts';
 
 /**
  * `create` says every field, with defaults written out (SC5). An entity with a natural key is always `put`: whoever

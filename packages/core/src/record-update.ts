@@ -6,7 +6,7 @@ import { type FieldAt, fieldsGiven, type Recorder, rowAt, UNKNOWN } from './reco
 import type { EntityData, FieldData } from './schema-data.ts';
 import { removeFromSet } from './sets.ts';
 import { type Issue, issue, numberedByLedger } from './validate.ts';
-import { placeOf, seenValue, writtenValue } from './written-value.ts';
+import { PLACE_EXPECTED, placeOf, seenValue, writtenValue } from './written-value.ts';
 
 /** The parts of one update; a field is in one of them. */
 export interface UpdateParts {
@@ -110,8 +110,6 @@ function updateField(recorder: Recorder, { at, field, value, before }: FieldUpda
   else if (before === undefined || !sameValue(before, written.value)) parts.set[at.name] = written.value;
   recorder.wrote(at, written.value);
 }
-
-export const PLACE_EXPECTED = '{ at: "start" or "end" } or { after, before } is expected';
 
 /** A whole list over a set that was seen says what was added and removed, so that it merges. */
 function addDifference(before: readonly Json[], after: readonly Json[], { name }: FieldAt, parts: UpdateParts): void {

@@ -45,6 +45,8 @@ export function seenValue(shown: unknown): Json | undefined {
 
 // ── places of ranked rows (SC10) ────────────────────────────────────────────────────────────────────────────────────
 
+export const PLACE_EXPECTED = '{ at: "start" or "end" } or { after, before } is expected';
+
 /**
  * A place as it crosses the link: the end, or both neighbours with id and rank as drawn. Only the host knows their
  * present ranks. Null where it is no place.
