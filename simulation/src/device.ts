@@ -26,13 +26,20 @@ import { createEngineDevice, type EngineDevice } from '@holdfast/replica/testing
  */
 export interface SimulatedDevice<S extends Schema> {
   readonly name: string;
+  readonly account: string;
   readonly network: DeviceNetwork;
   readonly clock: DeviceClock;
   readonly file: string;
   readonly engine: EngineDevice | null;
   /** Action ids of commits that resolved: durable here, for ever (I01). */
   readonly resolved: Set<string>;
-  /** Closed by a person on purpose: discarded, or replaced by a resolution (I13). */
+  /** What a copied file brought along: also another device's to answer for. */
+  readonly inherited: Set<string>;
+  /** Actions that two files of one account may close each in its own way: a copy, or yesterday's file. */
+  readonly mayBeBoth: Set<string>;
+  /** The file is kept as it is now; `forget`: it is back at that moment, and what came since is not this file's. */
+  keep(): void;
+  forget(): void;
   commit<T>(build: (tx: Tx<S>) => T): string | null;
   start(): void;
   crash(): void;
@@ -41,6 +48,7 @@ export interface SimulatedDevice<S extends Schema> {
 
 export interface DeviceParts<S extends Schema> {
   readonly name: string;
+  readonly account: string;
   readonly schema: S;
   readonly folder: string;
   readonly time: VirtualTime;
@@ -55,14 +63,29 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   const network = createDeviceNetwork({ time, random: random.fork('network'), ledger: parts.ledger });
   const file = join(parts.folder, `${name}.sqlite`);
   const resolved = new Set<string>();
+  const inherited = new Set<string>();
+  const mayBeBoth = new Set<string>();
+  let kept: ReadonlySet<string> = new Set();
   let clock = time.clockFor({ skewMs: 0 });
   let engine: EngineDevice | null = null;
   let starts = 0;
   return {
     name,
+    account: parts.account,
     network,
     file,
     resolved,
+    inherited,
+    mayBeBoth,
+    keep: () => {
+      kept = new Set(resolved);
+    },
+    forget: () => {
+      for (const action of [...resolved]) {
+        mayBeBoth.add(action);
+        if (!kept.has(action)) resolved.delete(action);
+      }
+    },
     get clock() {
       return clock;
     },
@@ -94,7 +117,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       engine = createEngineDevice({
         file,
         schema: data,
-        account: name,
+        account: parts.account,
         platform: { clock, random: random.fork(`start-${starts}`), digest: parts.platform.digest },
         fetch: network.fetch,
         openSocket: network.openSocket,

@@ -136,7 +136,7 @@ export function createVirtualTime(): VirtualTime {
     let jumpedMs = 0;
     const clock: DeviceClock = {
       skewMs: device.skewMs ?? 0,
-      now: () => WORLD_BEGINS_MS + elapsedMs + jumpedMs + clock.skewMs,
+      now: () => Math.floor(WORLD_BEGINS_MS + elapsedMs + jumpedMs + clock.skewMs),
       monotonic: () => elapsedMs + jumpedMs,
       timer: (ms, run) => at(ms, () => (stopped ? undefined : run())),
       soon: (run) => {

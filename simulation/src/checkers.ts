@@ -1,0 +1,147 @@
+import type { World } from './world.ts';
+
+/** One broken promise, named by its invariant. */
+export interface Violation {
+  readonly invariant: string;
+  readonly device?: string;
+  readonly what: string;
+}
+
+/** What must hold at any moment: every open file fits itself (I02, I07, I08, I11, I13), and the status does not lie (I30). */
+export function checkStep(world: World): Violation[] {
+  const found: Violation[] = [];
+  for (const { name, engine } of world.devices) {
+    if (engine === null) continue;
+    for (const { check, what } of engine.examine().findings)
+      found.push({ invariant: INVARIANT[check] ?? 'I11', device: name, what: `${check}: ${what}` });
+    const counts = engine.state.counts();
+    const log = engine.state.log('main');
+    const { status } = engine.sync;
+    if (status.unsent !== null && status.unsent !== counts.unsent)
+      found.push({
+        invariant: 'I30',
+        device: name,
+        what: `the status says ${status.unsent} unsent, there are ${counts.unsent}`,
+      });
+    if (log !== undefined && log.ledgerHead !== null && log.head > log.ledgerHead)
+      found.push({
+        invariant: 'I08',
+        device: name,
+        what: `head ${log.head} is above the ledger head ${log.ledgerHead} that it knows`,
+      });
+  }
+  return found;
+}
+
+const INVARIANT: Readonly<Record<string, string>> = {
+  sqlite: 'I02',
+  chain: 'I07',
+  cursor: 'I08',
+  signature: 'I11',
+  projection: 'I11',
+  outbox: 'I02',
+  conservation: 'I13',
+  permits: 'I21',
+  desk: 'I13',
+};
+
+interface LoggedAction {
+  seen: number;
+  readonly count: number;
+  readonly requests: Set<string>;
+}
+
+/** The ledger's whole log, by action. */
+async function readLog(
+  world: World,
+): Promise<{ readonly actions: Map<string, LoggedAction>; readonly head: number; readonly dense: boolean }> {
+  const actions = new Map<string, LoggedAction>();
+  let after = 0;
+  let dense = true;
+  for (;;) {
+    const answered = await world.ledger.current?.engine.events(
+      { account: 'check', role: 'reader' },
+      { workspace: 'world', log: 'main' },
+      { after },
+    );
+    if (answered === undefined || !answered.ok) return { actions, head: after, dense: false };
+    const page = JSON.parse(answered.body) as {
+      events: { version: number; actionId: string; requestId: string; count: number }[];
+      through: { version: number };
+      more: boolean;
+    };
+    for (const event of page.events) {
+      if (event.version !== after + 1) dense = false;
+      after = event.version;
+      const action = actions.get(event.actionId) ?? { seen: 0, count: event.count, requests: new Set<string>() };
+      action.seen += 1;
+      action.requests.add(event.requestId);
+      actions.set(event.actionId, action);
+    }
+    if (!page.more) return { actions, head: after, dense };
+  }
+}
+
+/** What must hold at rest, after faults have stopped. */
+export async function checkQuiet(world: World): Promise<Violation[]> {
+  const found = checkStep(world);
+  const { actions, head, dense } = await readLog(world);
+  if (!dense) found.push({ invariant: 'I06', what: 'the log is not dense' });
+  for (const [action, { seen, count, requests }] of actions)
+    if (seen !== count || requests.size !== 1)
+      found.push({
+        invariant: 'I04',
+        what: `action ${action} stands ${seen} times for ${count} events, under ${requests.size} requests`,
+      });
+  const verified = await world.ledger.current?.engine.verify({ workspace: 'world', log: 'main' });
+  if (verified === undefined || verified === null)
+    return [...found, { invariant: 'I03', what: 'the ledger has no log' }];
+  for (const problem of verified.problems)
+    found.push({
+      invariant: 'I11',
+      what: `ledger: ${problem.what} ${problem.version ?? ''} expected ${problem.expected}, found ${problem.found}`,
+    });
+  for (const device of world.devices) {
+    const { name, engine } = device;
+    if (engine === null) continue;
+    const log = engine.state.log('main');
+    if (log === undefined) continue;
+    if (log.head !== head || log.chain !== verified.chain)
+      found.push({
+        invariant: 'I07',
+        device: name,
+        what: `head ${log.head} of ${head}, chain ${log.chain === verified.chain ? 'equal' : 'other'}, phase ${engine.sync.status.phase} ${JSON.stringify(engine.sync.status.reason)} blocked ${JSON.stringify(log.blocked)}`,
+      });
+    else if (log.signature !== verified.signature)
+      found.push({ invariant: 'I12', device: name, what: 'another state than the ledger’s' });
+    const flowing = engine.state.flowing('main');
+    if (flowing.count > 0)
+      found.push({
+        invariant: 'I29',
+        device: name,
+        what: `${flowing.count} batches still flow: ${JSON.stringify(engine.database.prepare('SELECT state, judge_at, retry_at, held_by, fault FROM main.hf_outbox').all().slice(0, 3))}`,
+      });
+    const open = engine.coordinator.obligations.open().length;
+    if (open > 0)
+      found.push({
+        invariant: 'I21',
+        device: name,
+        what: `${open} obligations are still open: ${JSON.stringify(engine.coordinator.obligations.open()[0])}`,
+      });
+    for (const action of device.resolved) {
+      const outcome = engine.state.outcome(action);
+      if (outcome === undefined) {
+        if (!actions.has(action))
+          found.push({ invariant: 'I01', device: name, what: `the durable commit ${action} is nowhere` });
+      } else if (outcome.state === 'ordered' && !actions.has(action))
+        found.push({ invariant: 'I03', device: name, what: `the ordered commit ${action} is not in the log` });
+      else if (
+        (outcome.state === 'discarded' || outcome.state === 'replaced') &&
+        actions.has(action) &&
+        !device.mayBeBoth.has(action)
+      )
+        found.push({ invariant: 'I13', device: name, what: `the closed commit ${action} is in the log, too` });
+    }
+  }
+  return found;
+}
