@@ -220,8 +220,6 @@ export function verbProblem(schema: Schema): string | null {
     for (const verb of Object.keys(verbs as object)) {
       if (!isAllowedName(verb)) return `${type}.${verb}: ${NAME}`;
       if (TAKEN_VERBS.has(verb)) return `${type}.${verb}: every entity has an event of this name already`;
-      if (type.length + 1 + verb.length > 2 * LIMITS.nameLengthMax)
-        return `${type}.${verb}: entity and event together have at most ${2 * LIMITS.nameLengthMax - 1} characters`;
     }
   return null;
 }

@@ -261,6 +261,6 @@ describe('defineSchema', () => {
     for (const name of ['create', 'put', 'update', 'delete', 'restore', 'updated', 'created'])
       expect(verb(name)).toMatch(`note.${name}: every entity has an event of this name already`);
     expect(verb('Closed')).toMatch('note.Closed: a name is');
-    expect(verb('c'.repeat(63), 'n'.repeat(63))).toMatch('at most 125 characters');
+    expect(verb('c'.repeat(63), 'n'.repeat(63))).toBe('taken');
   });
 });
