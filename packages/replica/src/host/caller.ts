@@ -1,4 +1,4 @@
-import { BrokenInvariant, type Clock, type Fault, type JsonObject, LIMITS } from '@holdfast/core';
+import { BrokenInvariant, type CancelSignal, type Clock, type Fault, type JsonObject, LIMITS } from '@holdfast/core';
 import { DatabaseFault } from '../engine/database-fault.ts';
 import { FaultError } from '../engine/fault-error.ts';
 import type { LocalChange, ReplicaState } from '../engine/replica-state.ts';
@@ -140,11 +140,8 @@ export class Caller implements Channel, Watcher {
   }
 
   #endWait(id: string): void {
-    const end = this.#waits.get(id);
-    if (end === undefined) return;
+    this.#waits.get(id)?.();
     this.#waits.delete(id);
-    end();
-    this.#refuse(id, { code: 'aborted' });
   }
 
   readonly #handlers: Handlers = {
@@ -177,36 +174,33 @@ export class Caller implements Channel, Watcher {
     outcome: ({ action }) => this.#parts.state.outcome(action) ?? null,
 
     settle: ({ id }) => {
-      const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
-      const over = (say: () => void) => {
-        if (this.#waits.delete(id)) say();
-      };
-      this.#wait(id, cancel);
-      this.#parts.sync.settle(cancelled).then(
-        (settled) => over(() => this.#say(id, settled)),
-        (cause) => over(() => this.#refuse(id, faultOf(cause))),
-      );
+      const cancel = createCancel();
+      this.#wait(id, cancel.cancel);
+      this.#parts.sync.settle(cancel.signal).then((report) => {
+        this.#waits.delete(id);
+        this.#say(id, report);
+      });
       return LATER;
     },
 
     desk: () => this.#parts.state.desk(),
-    resolve: ({ items, choice, revision }) =>
-      given(this.#parts.state.resolve({ ids: items, choice, ...(revision === undefined ? {} : { revision }) })),
+    resolve: ({ items, choice }) => {
+      const { state } = this.#parts;
+      // One transaction: all of them, or none.
+      state.write(() => {
+        for (const { id, revision } of items)
+          given(state.resolve({ ids: [id], choice, ...(revision === undefined ? {} : { revision }) }));
+      });
+    },
     discard: ({ items }) => given(this.#parts.state.discard(items)),
     undo: ({ scope, skipChanged }) => given(this.#parts.state.undo(scope, { skipChanged })),
     redo: ({ scope }) => given(this.#parts.state.redo(scope)),
     undoState: ({ scope }) => this.#parts.state.undoState(scope),
     follow: ({ log }) => this.#parts.state.follow(log),
     unfollow: ({ log }) => this.#parts.state.unfollow(log),
-    pause: ({ id }) => {
-      this.#parts.sync.pause().then(
-        () => this.#say(id, null),
-        (cause) => this.#refuse(id, faultOf(cause)),
-      );
-      return LATER;
-    },
+    pause: () => this.#parts.sync.pause(),
     resume: () => this.#parts.sync.resume(),
-    nudge: ({ why }) => this.#parts.sync.nudge(why),
+    nudge: ({ why }) => (why === 'credentials' ? this.#parts.sync.credentialsChanged() : this.#parts.sync.kick(why)),
     adopt: ({ log }) => this.#parts.state.adopt(log),
     journal: ({ before }) => this.#parts.state.journal.page(before),
     history: ({ log, entity, of }) => this.#parts.state.history({ log, type: entity, id: of }),
@@ -265,6 +259,24 @@ export class Caller implements Channel, Watcher {
     this.#own.add(action);
     if (this.#own.size > LIMITS.ownCommitsKept) this.#own.delete(this.#own.values().next().value as string);
   }
+}
+
+/** A signal of the engine's own, fired when the caller no longer waits. */
+function createCancel() {
+  const listeners = new Set<() => void>();
+  let aborted = false;
+  const signal: CancelSignal = {
+    get aborted() {
+      return aborted;
+    },
+    addEventListener: (_, run) => void listeners.add(run),
+    removeEventListener: (_, run) => void listeners.delete(run),
+  };
+  const cancel = () => {
+    aborted = true;
+    for (const run of [...listeners]) run();
+  };
+  return { signal, cancel };
 }
 
 /** The answer comes later. */

@@ -1,31 +1,28 @@
 import type { Database, Fault, JsonObject, Platform } from '@holdfast/core';
 import type { ReplicaState } from '../engine/replica-state.ts';
 import type { EntityModel } from '../engine/schema-model.ts';
+import type { SyncEngine } from '../engine/sync/sync-engine.ts';
 import type { ChannelEvents, OpenChannel, Tell } from '../link/messages.ts';
 import type { Status } from '../link/status.ts';
 import { Caller } from './caller.ts';
+import { type HostPlace, publicStatus } from './host-status.ts';
 import { createLiveQueries } from './live-queries.ts';
 import { createObserve, type Signal } from './observe.ts';
 import { createQueryRunner } from './query-runner.ts';
 import { createWaiters } from './waiters.ts';
 
 /** What a host needs of the sync engine. */
-export interface HostSync {
-  readonly status: Status;
-  onStatus(listener: (status: Status) => void): () => void;
-  /** SY2. `cancelled` resolves when the caller no longer waits. */
-  settle(cancelled: Promise<void>): Promise<{ readonly attention: number; readonly inTheWay: readonly string[] }>;
-  nudge(why: 'credentials' | 'online' | 'visible' | 'manual'): void;
-  pause(): Promise<void>;
-  resume(): void;
-  close(): Promise<void>;
-}
+export type HostSync = Pick<
+  SyncEngine,
+  'status' | 'subscribe' | 'settle' | 'kick' | 'credentialsChanged' | 'pause' | 'resume' | 'close'
+>;
 
 export interface HostParts {
   readonly database: Database;
   readonly state: ReplicaState;
   readonly sync: HostSync;
   readonly platform: Platform;
+  readonly place: HostPlace;
   /** An entity type as this file's tables are made: those of the schema, and those added at run time. */
   readonly model: (type: string) => EntityModel | null;
   /** Makes the views of types that came at run time. */
@@ -94,7 +91,7 @@ export function openHost(parts: HostParts): Host {
         platform.clock.soon(tellUndo);
       }
     }),
-    sync.onStatus((status) => tellAll({ tell: 'status', status })),
+    sync.subscribe((status) => tellAll({ tell: 'status', status: publicStatus(status, parts.place) })),
   ];
 
   const finish = (fault: Fault) => {
@@ -142,11 +139,15 @@ export function openHost(parts: HostParts): Host {
         return caller;
       }
       callers.add(caller);
-      caller.welcome({ status: sync.status, undo: state.undoState('main'), replicaId: state.identity.replicaId });
+      caller.welcome({
+        status: publicStatus(sync.status, parts.place),
+        undo: state.undoState('main'),
+        replicaId: state.identity.replicaId,
+      });
       return caller;
     },
     get status() {
-      return sync.status;
+      return publicStatus(sync.status, parts.place);
     },
     close: () => {
       closing ??= close({ code: 'closed' });

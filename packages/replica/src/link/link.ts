@@ -232,15 +232,18 @@ export class Link {
   /** Ends a wait when its caller gives up. False: he has already. */
   #watch(pending: Pending, signal: WaitSignal, promise: Promise<unknown>): boolean {
     const { id } = pending.ask;
+    // Whoever settles is told what stood in the way; other waits just end.
+    const isReported = pending.ask.ask === 'settle';
     const giveUp = () => {
       if (this.#pending.get(id) !== pending) return;
-      this.#settle(id, { code: 'aborted' });
+      if (!isReported) this.#settle(id, { code: 'aborted' });
       this.#channel?.send({ ask: 'cancel', id });
     };
-    if (signal.aborted) {
+    if (signal.aborted && !isReported) {
       this.#settle(id, { code: 'aborted' });
       return false;
     }
+    if (signal.aborted) this.#parts.clock.soon(giveUp);
     signal.addEventListener('abort', giveUp, { once: true });
     const over = () => signal.removeEventListener('abort', giveUp);
     promise.then(over, over);

@@ -9,6 +9,7 @@ import type {
   StoredEvent,
 } from '@holdfast/core';
 import type { ActionOutcome, DeskEntry } from '../engine/replica-state.ts';
+import type { SettleReport } from '../engine/sync/settle.ts';
 import type { RowPatch } from './row-patch.ts';
 import type { Status } from './status.ts';
 
@@ -96,16 +97,14 @@ export interface Requests {
   /** Answered once the action is in the log; refused with `refused`, `needs-attention` or `not-found`. */
   readonly ordered: { readonly send: { readonly action: string }; readonly answer: { readonly version: number } };
   readonly outcome: { readonly send: { readonly action: string }; readonly answer: ActionOutcome | null };
-  readonly settle: {
-    readonly send: {};
-    readonly answer: { readonly attention: number; readonly inTheWay: readonly string[] };
-  };
+  /** Answered with what is known when the wait is ended (SY2). */
+  readonly settle: { readonly send: {}; readonly answer: SettleReport };
   readonly desk: { readonly send: {}; readonly answer: readonly DeskEntry[] };
   readonly resolve: {
     readonly send: {
-      readonly items: readonly string[];
+      /** With the revision that the person was shown. */
+      readonly items: readonly { readonly id: string; readonly revision?: number }[];
       readonly choice: 'mine' | 'theirs' | JsonObject;
-      readonly revision?: number;
     };
     readonly answer: null;
   };

@@ -1,43 +1,26 @@
-import type { Fault } from '@holdfast/core';
+import type { SessionPhase } from '@holdfast/core';
+import type { LogStatus } from '../engine/sync/status.ts';
 
-/** What a replica knows of itself, for people (P8): it never says more than is known. */
-export type Phase =
-  | 'offline'
-  | 'connecting'
-  | 'catching-up'
-  | 'live'
-  | 'sign-in-needed'
-  | 'other-account'
-  | 'update-needed'
-  | 'quota'
-  | 'blocked'
-  | 'stalled'
-  | 'moved'
-  | 'deleted'
-  | 'history-changed'
-  | 'no-owner'
-  | 'stopped';
+export type { LogStatus };
+
+/** What stands between this replica and the ledger (P8): it never says more than is known. */
+export type Phase = SessionPhase;
 
 export interface Status {
   readonly phase: Phase;
-  /** A code of docs/ERRORS.md, or a word of the phase. */
+  /** A code of docs/ERRORS.md. */
   readonly reason?: string;
-  /** What the engine does at the moment. */
-  readonly activity?: string;
+  readonly isPaused: boolean;
+  /** What the engine does at the moment; `idle` most of the time. */
+  readonly activity: string;
   readonly unsent: number;
+  /** Entries on the desk that wait for an answer. */
   readonly attention: number;
   readonly storage: 'durable' | 'evictable' | 'memory';
   readonly host: 'here' | 'another-tab' | 'daemon';
+  /** When every log was at the ledger's head last; absent until then. */
   readonly lastSyncedAt?: string;
+  /** Milliseconds until the next try; absent where none is waited for. */
+  readonly retryInMs?: number;
   readonly logs: readonly LogStatus[];
-}
-
-export interface LogStatus {
-  readonly log: string;
-  readonly stage: 'new' | 'bootstrapping' | 'visible';
-  readonly head: number;
-  /** Null until the ledger named one. */
-  readonly ledgerHead: number | null;
-  readonly blocked?: Fault;
-  readonly lastSyncedAt?: string;
 }

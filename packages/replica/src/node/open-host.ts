@@ -1,0 +1,71 @@
+import type { Fault, Fetch, Logger, OpenSocket, Platform, SchemaData } from '@holdfast/core';
+import { openNodeDatabase } from '../adapters/node/database.ts';
+import { createNodeFetch } from '../adapters/node/fetch.ts';
+import { type FileLock, lockFile } from '../adapters/node/file-lock.ts';
+import { nodePlatform } from '../adapters/node/platform.ts';
+import { createNodeOpenSocket } from '../adapters/node/socket.ts';
+import { FaultError } from '../engine/fault-error.ts';
+import type { SyncSettings } from '../engine/sync/settings.ts';
+import { type ComposedHost, composeHost } from '../host/compose.ts';
+import type { Signal } from '../host/observe.ts';
+import { makeFolder, replicaFile } from './replica-files.ts';
+
+export interface NodeHostOptions {
+  /** A folder, or `:memory:`: then nothing survives the process. */
+  readonly dir: string;
+  readonly schema: SchemaData;
+  readonly ledger: string;
+  readonly account: string;
+  readonly workspace: string;
+  readonly token: () => string | undefined | Promise<string | undefined>;
+  /** Goes on although another process has the replica open: that one is fenced off by the generation. */
+  readonly takeOver?: boolean;
+  readonly logs?: readonly string[];
+  readonly platform?: Platform;
+  readonly fetch?: Fetch;
+  readonly openSocket?: OpenSocket;
+  readonly settings?: Partial<SyncSettings>;
+  readonly observe?: (signal: Signal) => void;
+  readonly logger?: Logger;
+  readonly onSignInNeeded?: (fault: Fault | null) => void;
+}
+
+/**
+ * Hosts a replica in this process: lock, file, engine, sync.
+ *
+ * Throws `FaultError`: `replica-in-use` with the holder's pid, `replica-too-new`, `replica-damaged`, `other-account`.
+ */
+export function openNodeHost(options: NodeHostOptions): ComposedHost {
+  const platform = options.platform ?? nodePlatform;
+  const isMemory = options.dir === ':memory:';
+  if (!isMemory) makeFolder(options.dir);
+  const file = isMemory ? ':memory:' : replicaFile(options.dir, options, platform.digest);
+  const lock = isMemory ? null : takeLock(file, platform, options.takeOver === true);
+  const network = options.fetch === undefined ? createNodeFetch() : null;
+  const release = () => {
+    network?.close();
+    lock?.release();
+  };
+  try {
+    return composeHost({
+      ...options,
+      database: openNodeDatabase({ file }),
+      platform,
+      fetch: options.fetch ?? (network?.fetch as Fetch),
+      openSocket: options.openSocket ?? createNodeOpenSocket(),
+      place: { storage: isMemory ? 'memory' : 'durable', host: 'here' },
+      release,
+    });
+  } catch (cause) {
+    release();
+    throw cause;
+  }
+}
+
+function takeLock(file: string, { clock }: Platform, isForced: boolean): FileLock | null {
+  const attempt = lockFile(file, { pid: process.pid, since: new Date(clock.now()).toISOString() });
+  if (attempt.ok) return attempt.lock;
+  // The generation fences the holder off; its lock ends with it.
+  if (isForced) return null;
+  throw new FaultError({ code: 'replica-in-use', facts: { ...attempt.holder } });
+}
