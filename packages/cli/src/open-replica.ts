@@ -54,7 +54,7 @@ export function openInspection(options: ReplicaOptions): Inspection {
   });
 }
 
-const isReplicaFile = (name: string): boolean => /\.(sqlite|db)$/.test(name);
+const isReplicaFile = (name: string): boolean => name.endsWith('.holdfast');
 
 function replicaFiles(dir: string): readonly string[] {
   if (!existsSync(dir)) return [];

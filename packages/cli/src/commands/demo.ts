@@ -205,10 +205,9 @@ function describe(stage: Stage, conflict: DemoConflict): void {
 /** The one replica file in a device's folder. */
 function fileOf(folder: string, name: string): string {
   const dir = join(folder, name);
-  const found = readdirSync(dir, { recursive: true })
-    .map(String)
-    .find((file) => file.endsWith('.sqlite') || file.endsWith('.db'));
-  return join(dir, found ?? '');
+  const found = readdirSync(dir).find((file) => file.endsWith('.holdfast'));
+  if (found === undefined) throw new Error(`There is no replica file in ${dir}.`);
+  return join(dir, found);
 }
 
 /** Watches the file from outside; kills as soon as work is on its way. */
@@ -258,7 +257,7 @@ function report(stage: Stage, { audit, verified, conflicts, caught }: Reported):
   const rows: readonly (readonly [string, string | number])[] = [
     ['events in the log', audit.events],
     ['operations', audit.operations],
-    ['merged by field', ana.merges + ben.merges],
+    ['merged by field', audit.merged],
     ['decided by a person', conflicts],
     ['sent and unanswered at the kill', caught],
     ['obligations opened', ana.obligationsOpened + ben.obligationsOpened],
@@ -273,7 +272,7 @@ function report(stage: Stage, { audit, verified, conflicts, caught }: Reported):
   stage.output.value({
     events: audit.events,
     operations: audit.operations,
-    merges: ana.merges + ben.merges,
+    merges: audit.merged,
     conflicts,
     unansweredAtKill: caught,
     obligationsOpened: ana.obligationsOpened + ben.obligationsOpened,

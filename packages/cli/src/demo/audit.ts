@@ -4,6 +4,8 @@ import type { Inspection } from '@holdfast/replica/inspect';
 export interface Audit {
   readonly events: number;
   readonly operations: number;
+  /** Events that hold beside what somebody else did to the same record without their author knowing. */
+  readonly merged: number;
   readonly lost: number;
   readonly doubled: number;
 }
@@ -12,6 +14,11 @@ interface EventsPage {
   readonly events: readonly {
     readonly version: number;
     readonly actionId: string;
+    readonly actor: string;
+    readonly entityType: string;
+    readonly entityId: string;
+    readonly entityVersion: number;
+    readonly base: number;
     readonly index: number;
     readonly count: number;
   }[];
@@ -29,6 +36,8 @@ export async function auditLog(
   const eventsByAction = new Map<string, { seen: number; count: number }>();
   let after = 0;
   let events = 0;
+  let merged = 0;
+  const authors = new Map<string, string[]>();
   for (;;) {
     const response = await fetch(`${ledger}/v1/workspaces/demo/logs/main/events?after=${after}`, {
       headers: { Authorization: `Bearer ${token}` },
@@ -37,6 +46,10 @@ export async function auditLog(
     const page = (await response.json()) as EventsPage;
     for (const event of page.events) {
       events += 1;
+      const key = `${event.entityType}/${event.entityId}`;
+      const before = authors.get(key) ?? [];
+      if (before.slice(event.base).some((actor) => actor !== event.actor)) merged += 1;
+      authors.set(key, [...before, event.actor]);
       const action = eventsByAction.get(event.actionId) ?? { seen: 0, count: event.count };
       action.seen += 1;
       eventsByAction.set(event.actionId, action);
@@ -46,7 +59,7 @@ export async function auditLog(
   }
   const lost = [...committed].filter((action) => !eventsByAction.has(action) && !closed.has(action)).length;
   const doubled = [...eventsByAction.values()].filter(({ seen, count }) => seen !== count).length;
-  return { events, operations: eventsByAction.size, lost, doubled };
+  return { events, operations: eventsByAction.size, merged, lost, doubled };
 }
 
 export interface FileFacts {
@@ -55,7 +68,6 @@ export interface FileFacts {
   readonly signature: string;
   readonly findings: number;
   readonly unsent: number;
-  readonly merges: number;
   readonly obligationsOpened: number;
   readonly obligationsOpen: number;
 }
@@ -69,7 +81,6 @@ export function factsOf(inspection: Inspection): FileFacts {
     signature: log?.signature ?? '',
     findings: inspection.examine().findings.length,
     unsent: inspection.counts().unsent,
-    merges: inspection.merges(),
     obligationsOpened: opened,
     obligationsOpen: open,
   };
