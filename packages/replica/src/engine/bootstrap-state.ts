@@ -4,16 +4,22 @@ import {
   type JsonObject,
   type Outcome,
   ok,
+  RUN_TIME_TYPE,
   StateSignature,
+  type StoredEvent,
   type Through,
 } from '@holdfast/core';
+import type { DeskWriter } from './desk.ts';
 import { stop } from './fault-error.ts';
-import { foldHeld, readPage } from './ingest.ts';
+import { foldHeld, noteDeletion, readPage } from './ingest.ts';
 import type { LocalEntities } from './local.ts';
 import type { Logs } from './logs.ts';
+import type { LostWork } from './lost-work.ts';
 import type { Outbox } from './outbox.ts';
 import type { BootstrapPage, BootstrapProgress, IngestPage, IngestReport } from './replica-state.ts';
 import type { ReplicaStore } from './replica-store.ts';
+import { checkSchemaEntity } from './run-time-types.ts';
+import { readStoredEvent } from './stored-events.ts';
 import { type EntityTable, type HeldState, quoted } from './tables.ts';
 
 /**
@@ -36,12 +42,29 @@ interface Staged {
   readonly ranges: readonly { readonly upTo: string | null; readonly asOf: number }[];
 }
 
+/** What folding needs of an event: null where its bytes were erased. */
+interface FoldedEvent {
+  readonly event: StoredEvent | null;
+  readonly version: number;
+  readonly chain: string;
+}
+
 export class BootstrapState {
   readonly #store: ReplicaStore;
   readonly #outbox: Outbox;
   readonly #logs: Logs;
+  readonly #lost: LostWork;
+  readonly #desk: DeskWriter;
 
-  constructor(parts: { readonly store: ReplicaStore; readonly outbox: Outbox; readonly logs: Logs }) {
+  constructor(parts: {
+    readonly store: ReplicaStore;
+    readonly outbox: Outbox;
+    readonly logs: Logs;
+    readonly lost: LostWork;
+    readonly desk: DeskWriter;
+  }) {
+    this.#lost = parts.lost;
+    this.#desk = parts.desk;
     this.#store = parts.store;
     this.#outbox = parts.outbox;
     this.#logs = parts.logs;
@@ -74,12 +97,14 @@ export class BootstrapState {
     if (page.asOf.version < staged.from.version)
       return fail('page-gap', { log, reason: 'older than the position it began from' });
     const signature = new StateSignature(this.#store.platform.digest, staged.signature);
-    for (const entity of page.entities) {
-      const held = heldOf(entity);
-      const table = this.#store.tableOf(entity.type);
-      table.write({ log: stagedLog(log), type: entity.type, id: entity.id }, undefined, held, 'synced');
-      signature.add(entity);
-    }
+    const name = stagedLog(log);
+    this.#store.tracker.muted(() => {
+      for (const entity of page.entities) {
+        const table = this.#store.tableOf(entity.type);
+        table.write({ log: name, type: entity.type, id: entity.id }, undefined, heldOf(entity), 'synced');
+        signature.add(entity);
+      }
+    });
     const last = page.entities.at(-1);
     const upTo =
       page.next === null ? null : last === undefined ? (staged.ranges.at(-1)?.upTo ?? '') : keyText(last.type, last.id);
@@ -89,7 +114,7 @@ export class BootstrapState {
       scanned: page.next === null,
       entities: staged.entities + page.entities.length,
       signature: signature.toHex(),
-      ranges: [...staged.ranges, { upTo, asOf: page.asOf.version }],
+      ranges: withRange(staged.ranges, { upTo, asOf: page.asOf.version }),
     });
     this.#store.tracker.logs = true;
     return ok(undefined);
@@ -112,45 +137,26 @@ export class BootstrapState {
     if (staged === undefined) return fail('not-following', { log: page.log });
     const read = readPage({ digest: this.#store.platform.digest, outbox: this.#outbox }, page, staged);
     if (!read.ok) return read;
-    const signature = new StateSignature(this.#store.platform.digest, staged.signature);
-    const log = stagedLog(page.log);
     const insert = this.#store.database.prepare(
       'INSERT OR REPLACE INTO main.hf_event (log, version, id, type, entity, entity_version, action_id, own, draft, leaf, envelope, chain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
     );
-    for (const one of read.value.events) {
-      const { event } = one;
+    for (const one of read.value.events)
       insert.run(
-        log,
+        stagedLog(page.log),
         one.version,
-        event?.id ?? '',
-        event?.entityType ?? '',
-        event?.entityId ?? '',
+        one.event?.id ?? '',
+        one.event?.entityType ?? '',
+        one.event?.entityId ?? '',
         one.envelope.entityVersion,
         one.envelope.actionId,
         one.own === null ? 0 : 1,
         one.draftText,
-        event === null ? one.leaf : null,
+        one.event === null ? one.leaf : null,
         one.envelopeText,
         one.chain,
       );
-      if (event === null || one.version <= asOf(staged, keyText(event.entityType, event.entityId))) continue;
-      const table = this.#store.tableOf(event.entityType);
-      const before = table.read(log, event.entityId);
-      const after = foldHeld(before?.state, event);
-      const key = { type: event.entityType, id: event.entityId };
-      signature.replace(
-        before === undefined ? undefined : { ...key, ...before.state },
-        after === undefined ? undefined : { ...key, ...after },
-      );
-      table.write({ log, ...key }, before, after, 'synced');
-    }
     const last = read.value.events.at(-1);
-    this.#save(page.log, {
-      ...staged,
-      head: last?.version ?? staged.head,
-      chain: last?.chain ?? staged.chain,
-      signature: signature.toHex(),
-    });
+    this.#fold(page.log, staged, read.value.events);
     this.#store.tracker.logs = true;
     return ok({
       applied: read.value.events.length,
@@ -162,46 +168,40 @@ export class BootstrapState {
     });
   }
 
-  /** One transaction: what was fetched becomes what is seen; outbox and desk are kept and put on top of it again. */
+  /**
+   * One transaction: what was fetched becomes what is seen; outbox and desk are kept and put on top of it again. A repair
+   * that lies behind the visible head takes what it lacks from the events kept here: the head never moves back (IN1).
+   */
   finish(log: string, entities: LocalEntities): void {
-    const { database } = this.#store;
+    const common = this.#logs.commonVersion(log);
+    if (!this.#staged(log).scanned) stop('not-ready', { log, reason: 'not everything has been fetched' });
+    if (common === null) this.#catchUp(log);
     const staged = this.#staged(log);
-    if (!staged.scanned) stop('not-ready', { log, reason: 'not everything has been fetched' });
-    const isAdopting = this.#logs.isAdopting(log);
-    const pending = database.prepare('SELECT type, id FROM main.hf_base WHERE log = ?').all(log);
-    for (const row of pending) {
-      const [type, id] = [row['type'] as string, row['id'] as string];
-      const seen = entities.get({ log, type, id }).confirmed.state;
-      if (seen === undefined) continue;
-      database
-        .prepare('INSERT OR REPLACE INTO main.hf_seen (log, type, id, fields) VALUES (?, ?, ?, ?)')
-        .run(log, type, id, JSON.stringify(seen.fields));
-    }
+    const pending = this.#rememberSeen(log, entities);
+    const seenVersions = common === null ? null : this.#lost.versionsAt(log, common);
     entities.forget();
     for (const table of this.#tables(log)) this.#swap(table, log);
-    if (isAdopting) this.#setAsideHistory(log, staged);
-    else
-      database
-        .prepare(
-          'DELETE FROM main.hf_event WHERE log = ? AND version IN (SELECT version FROM main.hf_event WHERE log = ?)',
-        )
-        .run(log, stagedLog(log));
-    database.prepare('UPDATE main.hf_event SET log = ? WHERE log = ?').run(log, stagedLog(log));
-    database
+    this.#swapHistory(log, common);
+    this.#store.database
       .prepare(
         "UPDATE main.hf_log SET epoch = ?, head = ?, chain = ?, signature = ?, stage = 'visible', bootstrap = NULL, synced_at = ? WHERE log = ?",
       )
       .run(staged.epoch, staged.head, staged.chain, staged.signature, this.#store.nowIso(), log);
-    for (const row of pending) {
-      const type = row['type'] as string;
-      const id = row['id'] as string;
+    for (const { type, id } of pending) {
       const entity = entities.get({ log, type, id });
-      const fetched = entity.table.read(log, id);
-      const version = fetched?.state.version ?? deletedVersion(this.#store, log, type, id);
-      entities.setConfirmed(entity, { version, state: fetched?.state });
+      const state = entity.table.read(log, id)?.state;
+      entities.setConfirmed(entity, { version: state?.version ?? deletedVersion(this.#store, log, type, id), state });
     }
-    this.#retireAccepted(log, entities, staged.head);
-    if (isAdopting) this.#requeueLost(log, entities);
+    this.#declareTypes(log);
+    this.#retireConfirmed(log, entities, staged);
+    if (seenVersions !== null) {
+      this.#logs.adopted(log);
+      this.#lost.offer(entities, log, seenVersions);
+    }
+    const aside = this.#store.database.prepare('SELECT DISTINCT type, id FROM main.hf_aside WHERE log = ?').all(log);
+    const touched = aside.map((row) => entities.get({ log, type: row['type'] as string, id: row['id'] as string }));
+    for (const entity of touched) entities.touch(entity);
+    this.#desk.refresh(touched);
     this.#store.tracker.logs = true;
   }
 
@@ -213,6 +213,34 @@ export class BootstrapState {
       )
       .run(log);
     this.#store.tracker.logs = true;
+  }
+
+  /** An event takes effect only above the version of the range that covers its entity (BS2). */
+  #fold(name: string, staged: Staged, events: readonly FoldedEvent[]): void {
+    const signature = new StateSignature(this.#store.platform.digest, staged.signature);
+    const log = stagedLog(name);
+    this.#store.tracker.muted(() => {
+      for (const { event, version } of events) {
+        if (event === null || version <= asOf(staged, keyText(event.entityType, event.entityId))) continue;
+        const table = this.#store.tableOf(event.entityType);
+        const before = table.read(log, event.entityId);
+        const after = foldHeld(before?.state, event);
+        const key = { log, type: event.entityType, id: event.entityId };
+        signature.replace(
+          before === undefined ? undefined : { ...key, ...before.state },
+          after === undefined ? undefined : { ...key, ...after },
+        );
+        table.write(key, before, after, 'synced');
+        noteDeletion(this.#store.database, key, before?.state, after, event);
+      }
+    });
+    const last = events.at(-1);
+    this.#save(name, {
+      ...staged,
+      head: last?.version ?? staged.head,
+      chain: last?.chain ?? staged.chain,
+      signature: signature.toHex(),
+    });
   }
 
   // ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,41 +267,106 @@ export class BootstrapState {
   }
 
   #clear(log: string): void {
-    for (const table of this.#tables(log)) table.removeAll(stagedLog(log));
+    this.#store.tracker.muted(() => {
+      for (const table of this.#tables(log)) table.removeAll(stagedLog(log));
+    });
     this.#store.database.prepare('DELETE FROM main.hf_event WHERE log = ?').run(stagedLog(log));
+    this.#store.database.prepare('DELETE FROM main.hf_deleted WHERE log = ?').run(stagedLog(log));
   }
 
-  /** Acknowledged work of others that the ledger has lost is kept aside, and can be exported (HL4). */
-  #setAsideHistory(log: string, staged: Staged): void {
-    const aside = `!${log}/${this.#store.nowIso()}`;
-    this.#store.database.prepare('UPDATE main.hf_event SET log = ? WHERE log = ? AND version > ?').run(aside, log, 0);
-    this.#store.database.prepare('DELETE FROM main.hf_setting WHERE name = ?').run(`adopting/${log}`);
-    this.#store.database.prepare('DELETE FROM main.hf_deleted WHERE log = ?').run(log);
-    void staged;
+  /** What the authors of pending work saw, for judging it against what came without its events. */
+  #rememberSeen(log: string, entities: LocalEntities): readonly { readonly type: string; readonly id: string }[] {
+    const { database } = this.#store;
+    const insert = database.prepare('INSERT OR REPLACE INTO main.hf_seen (log, type, id, fields) VALUES (?, ?, ?, ?)');
+    const keys = (table: 'hf_base' | 'hf_aside') =>
+      database
+        .prepare(`SELECT DISTINCT type, id FROM main.${table} WHERE log = ?`)
+        .all(log)
+        .map((row) => ({ type: row['type'] as string, id: row['id'] as string }));
+    const pending = keys('hf_base');
+    for (const { type, id } of [...pending, ...keys('hf_aside')]) {
+      const seen = entities.get({ log, type, id }).confirmed.state;
+      if (seen !== undefined) insert.run(log, type, id, JSON.stringify(seen.fields));
+    }
+    return pending;
   }
 
-  /** Accepted ahead of a gap, and now within what was fetched (IN1). */
-  #retireAccepted(log: string, entities: LocalEntities, head: number): void {
-    for (const found of this.#store.database
-      .prepare("SELECT seq FROM main.hf_outbox WHERE log = ? AND state = 'accepted'")
-      .all(log)) {
-      const row = this.#outbox.bySeq(found['seq'] as number);
-      if (row?.answer === null || row === undefined) continue;
-      const last = row.answer.firstVersion + row.drafts.length - 1;
-      if (last <= head) this.#outbox.retire(entities, row, last);
+  /** Events of the visible log that what was fetched does not have yet, if it is the same history. */
+  #catchUp(log: string): void {
+    const staged = this.#staged(log);
+    const { database } = this.#store;
+    const visible = database.prepare('SELECT head, chain, stage FROM main.hf_log WHERE log = ?').get(log);
+    if (visible?.['stage'] !== 'visible' || (visible['head'] as number) <= staged.head) return;
+    const rows = database
+      .prepare('SELECT * FROM main.hf_event WHERE log = ? AND version >= ? ORDER BY version')
+      .all(log, staged.head);
+    const missing = rows.filter((row) => (row['version'] as number) > staged.head);
+    const before = rows.find((row) => row['version'] === staged.head);
+    const isWhole = missing.length === (visible['head'] as number) - staged.head;
+    if (!isWhole || (before !== undefined && before['chain'] !== staged.chain))
+      stop('not-ready', { log, head: visible['head'], fetched: staged.head });
+    this.#fold(
+      log,
+      staged,
+      missing.map((row) => ({
+        ...readStoredEvent(row),
+        version: row['version'] as number,
+        chain: row['chain'] as string,
+      })),
+    );
+  }
+
+  /** History that goes on is kept; others' acknowledged work that the ledger has lost is kept aside (HL4). */
+  #swapHistory(log: string, common: number | null): void {
+    const { database } = this.#store;
+    if (common === null)
+      database
+        .prepare(
+          'DELETE FROM main.hf_event WHERE log = ? AND version IN (SELECT version FROM main.hf_event WHERE log = ?)',
+        )
+        .run(log, stagedLog(log));
+    else
+      database
+        .prepare('UPDATE main.hf_event SET log = ? WHERE log = ? AND version > ?')
+        .run(`!${log}/${this.#store.nowIso()}`, log, common);
+    database.prepare('UPDATE main.hf_event SET log = ? WHERE log = ?').run(log, stagedLog(log));
+    if (common !== null) database.prepare('DELETE FROM main.hf_deleted WHERE log = ?').run(log);
+    database.prepare('UPDATE OR REPLACE main.hf_deleted SET log = ? WHERE log = ?').run(log, stagedLog(log));
+    for (const type of this.#store.tables.keys())
+      database
+        .prepare(
+          `DELETE FROM main.hf_deleted WHERE log = ? AND type = ? AND id IN (SELECT _id FROM main.${quoted(type)} WHERE _log = ?)`,
+        )
+        .run(log, type, log);
+  }
+
+  /** SC4: types that came with the state. Their entities move out of `hf_entity`. */
+  #declareTypes(log: string): void {
+    for (const { id, row } of this.#store.tableOf(RUN_TIME_TYPE).all(log)) {
+      const schema = row.state.fields['schema'];
+      const data = schema === undefined ? null : checkSchemaEntity(id, schema);
+      if (data !== null) this.#store.declareType(id, data);
     }
   }
 
-  #requeueLost(log: string, entities: LocalEntities): void {
-    for (const found of this.#store.database
-      .prepare("SELECT seq FROM main.hf_outbox WHERE log = ? AND state = 'lost' ORDER BY seq")
-      .all(log)) {
-      const seq = found['seq'] as number;
-      this.#store.database
-        .prepare("UPDATE main.hf_outbox SET state = 'queued', fault = NULL, held_by = NULL WHERE seq = ?")
-        .run(seq);
-      const row = this.#outbox.bySeq(seq);
-      if (row !== undefined) this.#outbox.putBack(entities, row);
+  /** Own work that is in the state that was fetched: its events came, or its answer named a version below the head (IN1). */
+  #retireConfirmed(log: string, entities: LocalEntities, staged: Staged): void {
+    const { database } = this.#store;
+    const confirmed = database
+      .prepare(
+        'SELECT action_id AS action, max(version) AS version FROM main.hf_event WHERE log = ? AND version > ? AND own = 1 GROUP BY action_id',
+      )
+      .all(log, staged.from.version);
+    for (const { action, version } of confirmed) {
+      const row = this.#outbox.byAction(action as string);
+      if (row !== undefined && row.state !== 'lost') this.#outbox.retire(entities, row, version as number);
+    }
+    const accepted = database.prepare("SELECT seq FROM main.hf_outbox WHERE log = ? AND state = 'accepted'").all(log);
+    for (const { seq } of accepted) {
+      const row = this.#outbox.bySeq(seq as number);
+      if (row === undefined || row.answer === null) continue;
+      const last = row.answer.firstVersion + row.drafts.length - 1;
+      if (last <= staged.head) this.#outbox.retire(entities, row, last);
     }
   }
 
@@ -293,8 +386,14 @@ export class BootstrapState {
   }
 }
 
-/** Keys in the ledger's order: by bytes of (type, id). NUL is in neither. */
-const keyText = (type: string, id: string): string => `${type}\u0000${id}`;
+/** Keys in the ledger's order: entity types first, then by bytes of (type, id), which are ASCII. NUL is in neither. */
+const keyText = (type: string, id: string): string => `${type === RUN_TIME_TYPE ? 0 : 1}${type}\u0000${id}`;
+
+/** Neighbours that were read at one version are one range. */
+function withRange(ranges: Staged['ranges'], next: Staged['ranges'][number]): Staged['ranges'] {
+  const isSame = ranges.at(-1)?.asOf === next.asOf;
+  return [...(isSame ? ranges.slice(0, -1) : ranges), next];
+}
 
 function asOf({ ranges, from }: Staged, key: string): number {
   for (const range of ranges) if (range.upTo === null || key <= range.upTo) return range.asOf;

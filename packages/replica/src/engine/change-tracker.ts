@@ -1,11 +1,23 @@
 /** What the transaction in work has touched, for whoever watches the replica (LQ6). Forgotten on rollback. */
 export class ChangeTracker {
   #tables = new Map<string, Set<string>>();
+  #isMuted = false;
   outbox = false;
   desk = false;
   logs = false;
 
+  /** For rows that no query sees yet. */
+  muted(work: () => void): void {
+    this.#isMuted = true;
+    try {
+      work();
+    } finally {
+      this.#isMuted = false;
+    }
+  }
+
   columns(table: string, columns: readonly string[]): void {
+    if (this.#isMuted) return;
     const known = this.#tables.get(table) ?? new Set();
     for (const column of columns) known.add(column);
     this.#tables.set(table, known);

@@ -1,6 +1,7 @@
 import {
   canonical,
   chainNext,
+  type Database,
   type Digest,
   type EntityData,
   type Envelope,
@@ -26,7 +27,7 @@ import type { Outbox, OutboxRow } from './outbox.ts';
 import type { IngestPage, IngestReport } from './replica-state.ts';
 import type { ReplicaStore } from './replica-store.ts';
 import { checkSchemaEntity } from './run-time-types.ts';
-import type { HeldState } from './tables.ts';
+import type { EntityKey, HeldState } from './tables.ts';
 
 /**
  * The one path by which confirmed state advances (6.3). Pulled pages, pushed frames and push answers all pass here; the
@@ -272,18 +273,27 @@ function fold(store: ReplicaStore, entity: LocalEntity, event: StoredEvent): voi
   const after = foldHeld(before, event);
   const confirmed: Confirmed = { version: event.entityVersion, state: after };
   entity.confirmed = confirmed;
-  const { log, type, id } = entity.key;
-  if (after === undefined && before !== undefined) {
-    store.database
+  noteDeletion(store.database, entity.key, before, after, event);
+}
+
+/** What a deleted entity was, for restoring it and for edits that are kept (MG5). */
+export function noteDeletion(
+  database: Database,
+  { log, type, id }: EntityKey,
+  before: HeldState | undefined,
+  after: HeldState | undefined,
+  event: StoredEvent,
+): void {
+  if (after === undefined && before !== undefined)
+    database
       .prepare('INSERT OR REPLACE INTO main.hf_deleted (log, type, id, version, fields, at) VALUES (?, ?, ?, ?, ?, ?)')
       .run(log, type, id, event.entityVersion, JSON.stringify(before.fields), event.version);
-  } else if (after === undefined) {
-    store.database
+  else if (after === undefined)
+    database
       .prepare('UPDATE main.hf_deleted SET version = ? WHERE log = ? AND type = ? AND id = ?')
       .run(event.entityVersion, log, type, id);
-  } else if (before === undefined) {
-    store.database.prepare('DELETE FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?').run(log, type, id);
-  }
+  else if (before === undefined)
+    database.prepare('DELETE FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?').run(log, type, id);
 }
 
 const signed = ({ key }: LocalEntity, state: HeldState | undefined) =>

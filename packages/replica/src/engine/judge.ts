@@ -85,6 +85,27 @@ export class Judge {
     return true;
   }
 
+  /**
+   * HL4: work that the ledger has lost, on the state that was adopted. `seen`: for each entity, its version and fields
+   * where both histories were one; what differs since is theirs.
+   */
+  offer(
+    entities: LocalEntities,
+    rows: readonly OutboxRow[],
+    seenVersion: (type: string, id: string) => number | undefined,
+  ): void {
+    if (rows.length === 0) return;
+    const asSeen = rows.map((row) => ({
+      ...row,
+      drafts: row.drafts.map((draft) => {
+        const seen = seenVersion(draft.entityType, draft.entityId);
+        return seen === undefined || draft.base <= seen ? draft : { ...draft, base: seen };
+      }),
+    }));
+    this.#apply(entities, asSeen, this.#verdicts(entities, asSeen), { merged: 0, parked: 0 });
+    entities.flush();
+  }
+
   /** OB3, I16: somebody else is always first. A person decides. */
   #giveUp(entities: LocalEntities, row: OutboxRow, counts: { parked: number }): void {
     counts.parked += 1;

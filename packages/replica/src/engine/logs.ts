@@ -1,26 +1,18 @@
-import {
-  chainStart,
-  type EventDraft,
-  type Fault,
-  LIMITS,
-  type LogStanding,
-  type Position,
-  StateSignature,
-} from '@holdfast/core';
+import { chainStart, type Fault, LIMITS, type LogStanding, type Position, StateSignature } from '@holdfast/core';
 import { stop } from './fault-error.ts';
 import type { LocalEntities } from './local.ts';
-import type { Outbox } from './outbox.ts';
+import type { LostWork } from './lost-work.ts';
 import type { FollowedLog } from './replica-state.ts';
 import { faultText, type ReplicaStore, readFault } from './replica-store.ts';
 
 /** The logs that a replica follows: where it stands in each, and what the ledger last said of them. */
 export class Logs {
   readonly #store: ReplicaStore;
-  readonly #outbox: Outbox;
+  readonly #lost: LostWork;
 
-  constructor(store: ReplicaStore, outbox: Outbox) {
-    this.#store = store;
-    this.#outbox = outbox;
+  constructor(parts: { readonly store: ReplicaStore; readonly lost: LostWork }) {
+    this.#store = parts.store;
+    this.#lost = parts.lost;
   }
 
   all(): readonly FollowedLog[] {
@@ -96,7 +88,7 @@ export class Logs {
     if (standing.status === 'history-changed') {
       const blocked = readFault(row['blocked']);
       if (blocked?.code === 'history-changed' && blocked.facts?.['commonVersion'] === standing.commonVersion) return;
-      this.#lose(entities, standing.log, standing.commonVersion);
+      this.#lost.lose(entities, standing.log, standing.commonVersion);
       this.block(standing.log, {
         code: 'history-changed',
         facts: {
@@ -122,6 +114,8 @@ export class Logs {
         standing.head.attest ?? null,
         standing.log,
       );
+    // Our position is in the log again (HL3): what was lost is there as it was.
+    if (readFault(row['blocked'])?.code === 'history-changed') this.#lost.found(entities, standing.log);
     if (first) {
       const chain = chainStart(standing.identity, this.#store.platform.digest);
       database
@@ -130,65 +124,29 @@ export class Logs {
     }
   }
 
-  /** HL1: own operations above the common version go back into the outbox as they were, under their request ids. */
-  #lose(entities: LocalEntities, log: string, commonVersion: number): void {
-    const { database } = this.#store;
-    const rows = database
-      .prepare(
-        'SELECT action_id, draft, envelope FROM main.hf_event WHERE log = ? AND version > ? AND own = 1 AND draft IS NOT NULL ORDER BY version',
-      )
-      .all(log, commonVersion);
-    const byAction = new Map<string, { drafts: string[]; requestId: string }>();
-    for (const row of rows) {
-      const action = byAction.get(row['action_id'] as string) ?? {
-        drafts: [],
-        requestId: (JSON.parse(row['envelope'] as string) as { requestId: string }).requestId,
-      };
-      action.drafts.push(row['draft'] as string);
-      byAction.set(row['action_id'] as string, action);
-    }
-    for (const [actionId, { drafts, requestId }] of byAction) {
-      if (this.#outbox.byAction(actionId) !== undefined) continue;
-      const outcome = database.prepare('SELECT identity FROM main.hf_outcome WHERE action_id = ?').get(actionId);
-      database
-        .prepare(
-          "INSERT INTO main.hf_outbox (log, action_id, request_id, state, drafts, events, bytes, frame, identity, label, created_at, fault) VALUES (?, ?, ?, 'lost', ?, ?, ?, ?, ?, NULL, ?, ?)",
-        )
-        .run(
-          log,
-          actionId,
-          requestId,
-          `[${drafts.join(',')}]`,
-          drafts.length,
-          drafts.join('').length,
-          '{"merge":"fields"}',
-          (outcome?.['identity'] as string | undefined) ?? '',
-          this.#store.nowMs(),
-          '{"code":"history-changed"}',
-        );
-      database.prepare('DELETE FROM main.hf_outcome WHERE action_id = ?').run(actionId);
-      for (const text of drafts) {
-        const draft = JSON.parse(text) as EventDraft;
-        entities.touch(entities.get({ log, type: draft.entityType, id: draft.entityId }));
-      }
-    }
-    this.#store.tracker.outbox = true;
-  }
-
   /** HL4: the ledger's state is taken; a repair follows, after which lost work is offered again. */
   adopt(log: string): void {
     const found = this.get(log);
     if (found?.blocked?.code !== 'history-changed') stop('not-found', { log, reason: 'its history has not changed' });
     this.#store.database
-      .prepare("INSERT OR REPLACE INTO main.hf_setting (name, value) VALUES (?, 'true')")
-      .run(`adopting/${log}`);
+      .prepare('INSERT OR REPLACE INTO main.hf_setting (name, value) VALUES (?, ?)')
+      .run(`adopting/${log}`, JSON.stringify(found?.blocked?.facts?.['commonVersion'] ?? 0));
     this.block(log, null);
   }
 
+  /** The ledger's state is here. */
+  adopted(log: string): void {
+    this.#store.database.prepare('DELETE FROM main.hf_setting WHERE name = ?').run(`adopting/${log}`);
+  }
+
   isAdopting(log: string): boolean {
-    return (
-      this.#store.database.prepare('SELECT 1 FROM main.hf_setting WHERE name = ?').get(`adopting/${log}`) !== undefined
-    );
+    return this.commonVersion(log) !== null;
+  }
+
+  /** While the ledger's state is being adopted: up to where its history is ours. */
+  commonVersion(log: string): number | null {
+    const row = this.#store.database.prepare('SELECT value FROM main.hf_setting WHERE name = ?').get(`adopting/${log}`);
+    return row === undefined ? null : (JSON.parse(row['value'] as string) as number);
   }
 }
 

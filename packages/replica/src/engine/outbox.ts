@@ -7,6 +7,7 @@ import {
   RECOVERY,
   type RecordedChange,
   type RefusalCode,
+  utf8Length,
 } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
 import type { LocalEntities } from './local.ts';
@@ -113,6 +114,41 @@ export class Outbox {
   }
   isEmpty(): boolean {
     return this.#store.database.prepare('SELECT 1 FROM main.hf_outbox LIMIT 1').get() === undefined;
+  }
+
+  /** A batch that was not in this outbox, or not any more: as it was, under its ids. */
+  insert(batch: BatchAgain): OutboxRow {
+    const { database } = this.#store;
+    const drafts = `[${batch.draftTexts.join(',')}]`;
+    if (batch.requestId !== batch.actionId)
+      database
+        .prepare('INSERT OR REPLACE INTO main.hf_request (request_id, action_id) VALUES (?, ?)')
+        .run(batch.requestId, batch.actionId);
+    database
+      .prepare(
+        "INSERT INTO main.hf_outbox (seq, log, action_id, request_id, state, drafts, events, bytes, frame, identity, label, created_at) VALUES (?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)",
+      )
+      .run(
+        batch.seq,
+        batch.log,
+        batch.actionId,
+        batch.requestId,
+        drafts,
+        batch.draftTexts.length,
+        batch.draftTexts.reduce((bytes, text) => bytes + utf8Length(text), 0),
+        JSON.stringify(batch.frame),
+        batch.identity,
+        batch.label,
+        batch.createdAt,
+      );
+    this.#store.tracker.outbox = true;
+    return this.byAction(batch.actionId) as OutboxRow;
+  }
+
+  /** Where a batch would stand before, or behind, all others. */
+  edge(of: 'first' | 'last'): number {
+    const row = this.#store.database.prepare('SELECT min(seq) AS first, max(seq) AS last FROM main.hf_outbox').get();
+    return ((row?.[of] as number | null | undefined) ?? 0) + (of === 'first' ? -1 : 1);
   }
 
   // ── sending ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -316,7 +352,12 @@ export class Outbox {
         "UPDATE main.hf_outbox SET state = 'accepted', answer = ?, fault = NULL, retry_at = NULL, judge_at = NULL WHERE seq = ?",
       )
       .run(JSON.stringify(answer), row.seq);
-    if (!isLocal(row)) this.#letGo(entities, { ...row, state: 'accepted' });
+    if (isLocal(row)) return;
+    // It was held, and is in the log after all.
+    this.#store.database.prepare('UPDATE main.hf_outbox SET held_by = NULL WHERE seq = ?').run(row.seq);
+    this.#desk.closeFor(row.actionId);
+    this.putBack(entities, row);
+    this.letGo(entities, row);
   }
 
   #refused(entities: LocalEntities, row: OutboxRow, fault: Fault<RefusalCode>, nowMs: number): void {
@@ -411,7 +452,7 @@ export class Outbox {
   /** Confirmed: the row goes, its outcome stays; its change is in the confirmed state (OB7). */
   retire(entities: LocalEntities, row: OutboxRow, version: number): void {
     this.#close(entities, row, { state: 'ordered', log: row.log, version });
-    if (!isLocal(row)) this.#letGo(entities, row);
+    if (!isLocal(row)) this.letGo(entities, row);
     if (row.wish !== null) this.#granted.push({ row, isAccepted: true });
   }
 
@@ -462,18 +503,13 @@ export class Outbox {
     this.#store.tracker.outbox = true;
   }
 
-  /** What waited for a batch that is in the log after all flows again, unless something else holds it. */
-  #letGo(entities: LocalEntities, row: OutboxRow): void {
+  /** What waited for a batch that flows, or is in the log after all, flows again unless something else holds it. */
+  letGo(entities: LocalEntities, row: OutboxRow): void {
     for (const dependent of this.dependentsOf(entities, row)) {
       if (dependent.heldBy === null) continue;
       const holder = this.holderOf(entities, dependent);
       this.#store.database.prepare('UPDATE main.hf_outbox SET held_by = ? WHERE seq = ?').run(holder, dependent.seq);
       if (holder === null) this.putBack(entities, dependent);
-    }
-    if (LOCAL_STATES.has(row.state) && this.byAction(row.actionId) !== undefined) {
-      this.#store.database.prepare('UPDATE main.hf_outbox SET held_by = NULL WHERE seq = ?').run(row.seq);
-      this.#desk.closeFor(row.actionId);
-      this.putBack(entities, row);
     }
   }
 
@@ -627,6 +663,18 @@ export class Outbox {
         .run(JSON.stringify(needs.length === 0 ? frame : { ...frame, needs }), seq);
     }
   }
+}
+
+export interface BatchAgain {
+  readonly seq: number;
+  readonly log: string;
+  readonly actionId: string;
+  readonly requestId: string;
+  readonly draftTexts: readonly string[];
+  readonly frame: OutboxFrame;
+  readonly identity: string;
+  readonly label: string | null;
+  readonly createdAt: number;
 }
 
 /** A person's wish to have work gone, now that its answer is known. */

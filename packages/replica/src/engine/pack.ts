@@ -1,5 +1,6 @@
 import {
   bytesToHex,
+  canonical,
   decodeUtf8,
   type EventDraft,
   encodeUtf8,
@@ -13,7 +14,7 @@ import {
   parseJson,
 } from '@holdfast/core';
 import type { LocalEntities } from './local.ts';
-import type { Outbox } from './outbox.ts';
+import type { Outbox, OutboxFrame } from './outbox.ts';
 import type { ReplicaStore } from './replica-store.ts';
 
 /** A pack: everything unsent, sealed into one file that another replica of the same account and workspace takes (OB7). */
@@ -91,25 +92,19 @@ export function unpackInside(
       already += 1;
       continue;
     }
-    const drafts = JSON.stringify(batch.drafts);
-    store.database
-      .prepare(
-        "INSERT INTO main.hf_outbox (log, action_id, request_id, state, drafts, events, bytes, frame, identity, label, created_at) VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)",
-      )
-      .run(
-        batch.log,
-        batch.actionId,
-        batch.requestId,
-        drafts,
-        batch.drafts.length,
-        drafts.length,
-        JSON.stringify(batch.frame),
-        batch.identity,
-        batch.label,
-        batch.createdAt,
-      );
-    const row = outbox.byAction(batch.actionId);
-    if (row !== undefined) outbox.putBack(entities, row);
+    const { log, actionId, requestId, identity, label, createdAt } = batch;
+    const row = outbox.insert({
+      seq: outbox.edge('last'),
+      log,
+      actionId,
+      requestId,
+      draftTexts: batch.drafts.map((draft) => canonical(draft as unknown as Json)),
+      frame: batch.frame as unknown as OutboxFrame,
+      identity,
+      label,
+      createdAt,
+    });
+    outbox.putBack(entities, row);
     taken += 1;
   }
   store.tracker.outbox = true;

@@ -9,6 +9,7 @@ import { createJournal } from './journal-store.ts';
 import { Judge } from './judge.ts';
 import { LocalEntities } from './local.ts';
 import { Logs } from './logs.ts';
+import { LostWork } from './lost-work.ts';
 import { Outbox } from './outbox.ts';
 import { packOf, unpackInside } from './pack.ts';
 import { carryOutUnsentWishes, carryOutWishes, discardInside, type PeopleParts, resolveInside } from './people.ts';
@@ -58,8 +59,9 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
   const desk = new DeskWriter(store);
   const outbox = new Outbox(store, desk);
   const judge = new Judge({ store, outbox, desk });
-  const logs = new Logs(store, outbox);
-  const bootstrap = new BootstrapState({ store, outbox, logs });
+  const lost = new LostWork({ store, outbox, judge });
+  const logs = new Logs({ store, lost });
+  const bootstrap = new BootstrapState({ store, outbox, logs, lost, desk });
   const journal = createJournal(store);
   let entities = new LocalEntities(store);
   store.onRollback(() => {

@@ -1,4 +1,4 @@
-import type { Envelope, ErasedEvent, EventDraft, StoredEvent } from '@holdfast/core';
+import type { Envelope, ErasedEvent, EventDraft, SqlRow, StoredEvent } from '@holdfast/core';
 import type { ReplicaStore } from './replica-store.ts';
 
 /** The events of one entity that this file keeps, oldest first. */
@@ -14,9 +14,17 @@ export function storedEvents(
     )
     .all(log, type, id)
     .map((row) => {
-      const envelope = JSON.parse(row['envelope'] as string) as Envelope;
-      if (row['draft'] === null)
-        return { ...envelope, leaf: row['leaf'] as string, erased: true } satisfies ErasedEvent;
-      return { ...(JSON.parse(row['draft'] as string) as EventDraft), ...envelope };
+      const { event, envelope } = readStoredEvent(row);
+      return event ?? ({ ...envelope, leaf: row['leaf'] as string, erased: true } satisfies ErasedEvent);
     });
+}
+
+/** A row of `hf_event`; the event is null where its bytes were erased. */
+export function readStoredEvent(row: SqlRow): { readonly event: StoredEvent | null; readonly envelope: Envelope } {
+  const envelope = JSON.parse(row['envelope'] as string) as Envelope;
+  const draft = row['draft'];
+  return {
+    envelope,
+    event: draft === null ? null : { ...(JSON.parse(draft as string) as EventDraft), ...envelope },
+  };
 }

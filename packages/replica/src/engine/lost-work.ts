@@ -1,0 +1,134 @@
+import type { EventDraft, RequestRefusalCode } from '@holdfast/core';
+import type { Judge } from './judge.ts';
+import type { LocalEntities } from './local.ts';
+import type { Outbox, OutboxFrame, OutboxRow } from './outbox.ts';
+import type { ReplicaStore } from './replica-store.ts';
+
+const CHANGED = 'history-changed' satisfies RequestRefusalCode;
+
+/**
+ * Own work that a ledger acknowledged and has lost since (HL1 to HL4). It stands before everything else in the outbox,
+ * because it was first; under its request ids, because it may still be found.
+ */
+export class LostWork {
+  readonly #store: ReplicaStore;
+  readonly #outbox: Outbox;
+  readonly #judge: Judge;
+
+  constructor(parts: { readonly store: ReplicaStore; readonly outbox: Outbox; readonly judge: Judge }) {
+    this.#store = parts.store;
+    this.#outbox = parts.outbox;
+    this.#judge = parts.judge;
+  }
+
+  /** HL1: own operations above the common version go back into the outbox as they were. */
+  lose(entities: LocalEntities, log: string, commonVersion: number): void {
+    const lost = this.#ownAbove(log, commonVersion).filter(
+      ({ actionId }) => this.#outbox.byAction(actionId) === undefined,
+    );
+    let seq = this.#outbox.edge('first') - lost.length;
+    for (const { actionId, requestId, draftTexts } of lost) {
+      seq += 1;
+      const row = this.#outbox.insert({
+        seq,
+        log,
+        actionId,
+        requestId,
+        draftTexts,
+        frame: this.#frameOf(draftTexts),
+        identity: this.#identityOf(actionId),
+        label: null,
+        createdAt: this.#store.nowMs(),
+      });
+      this.#store.database.prepare('DELETE FROM main.hf_outcome WHERE action_id = ?').run(actionId);
+      this.#outbox.setAside(entities, row, 'lost', { code: CHANGED });
+    }
+    for (const row of this.#accepted(log))
+      if ((row.answer?.firstVersion ?? 0) > commonVersion)
+        this.#outbox.setAside(entities, row, 'lost', { code: CHANGED });
+  }
+
+  /** HL3, first way: the tail is in the log again, same versions. What is in our confirmed state is confirmed again. */
+  found(entities: LocalEntities, log: string): void {
+    for (const row of this.#lost(log)) {
+      const events = this.#store.database
+        .prepare('SELECT count(*) AS n, max(version) AS version FROM main.hf_event WHERE log = ? AND action_id = ?')
+        .get(log, row.actionId);
+      if (events?.['n'] === row.drafts.length) this.#outbox.retire(entities, row, events['version'] as number);
+      else this.#queueAgain(entities, row);
+    }
+  }
+
+  /** For each entity that lost events touch: its version where both histories were one. */
+  versionsAt(log: string, commonVersion: number): ReadonlyMap<string, number> {
+    const rows = this.#store.database
+      .prepare(
+        'SELECT type, entity, min(entity_version) AS first FROM main.hf_event WHERE log = ? AND version > ? GROUP BY type, entity',
+      )
+      .all(log, commonVersion);
+    return new Map(
+      rows.map((row) => [`${String(row['type'])} ${String(row['entity'])}`, (row['first'] as number) - 1] as const),
+    );
+  }
+
+  /** HL4, adopt: offered on the ledger's state, each judged once, in its order. */
+  offer(entities: LocalEntities, log: string, versionsAt: ReadonlyMap<string, number>): void {
+    const rows = this.#lost(log);
+    for (const row of rows) this.#queueAgain(entities, row);
+    const queued = rows.flatMap((row) => this.#outbox.bySeq(row.seq) ?? []);
+    this.#judge.offer(entities, queued, (type, id) => versionsAt.get(`${type} ${id}`));
+  }
+
+  #queueAgain(entities: LocalEntities, row: OutboxRow): void {
+    this.#store.database
+      .prepare("UPDATE main.hf_outbox SET state = 'queued', fault = NULL, answer = NULL WHERE seq = ?")
+      .run(row.seq);
+    this.#outbox.putBack(entities, row);
+    this.#outbox.letGo(entities, row);
+  }
+
+  #lost(log: string): readonly OutboxRow[] {
+    return this.#rows(log, 'lost');
+  }
+  #accepted(log: string): readonly OutboxRow[] {
+    return this.#rows(log, 'accepted');
+  }
+  #rows(log: string, state: 'lost' | 'accepted'): readonly OutboxRow[] {
+    return this.#store.database
+      .prepare('SELECT seq FROM main.hf_outbox WHERE log = ? AND state = ? ORDER BY seq')
+      .all(log, state)
+      .flatMap((row) => this.#outbox.bySeq(row['seq'] as number) ?? []);
+  }
+
+  #ownAbove(log: string, version: number) {
+    const byAction = new Map<string, { actionId: string; requestId: string; draftTexts: string[] }>();
+    for (const row of this.#store.database
+      .prepare(
+        'SELECT action_id, draft, envelope FROM main.hf_event WHERE log = ? AND version > ? AND own = 1 AND draft IS NOT NULL ORDER BY version',
+      )
+      .all(log, version)) {
+      const actionId = row['action_id'] as string;
+      const { requestId } = JSON.parse(row['envelope'] as string) as { readonly requestId: string };
+      const batch = byAction.get(actionId) ?? { actionId, requestId, draftTexts: [] };
+      batch.draftTexts.push(row['draft'] as string);
+      byAction.set(actionId, batch);
+    }
+    return [...byAction.values()];
+  }
+
+  /** What a retired batch does not keep: who merges it follows from what it writes (MG1). */
+  #frameOf(draftTexts: readonly string[]): OutboxFrame {
+    const isUnderRules = draftTexts.some((text) => {
+      const { entityType, change } = JSON.parse(text) as EventDraft;
+      const rules = this.#store.tables.get(entityType)?.model?.underRules;
+      if (rules === undefined || rules.size === 0 || change.op === 'delete') return false;
+      return [...rules].some((wire) => JSON.stringify(change).includes(`"${wire}"`));
+    });
+    return { merge: isUnderRules ? 'author' : 'fields' };
+  }
+
+  #identityOf(actionId: string): string {
+    const row = this.#store.database.prepare('SELECT identity FROM main.hf_outcome WHERE action_id = ?').get(actionId);
+    return (row?.['identity'] as string | undefined) ?? '';
+  }
+}
