@@ -158,7 +158,7 @@ export function byTag<T>(tag: string, cases: Readonly<Record<string, Check<T>>>)
   const problem = `one of ${[...checks.keys()].join(', ')} is expected`;
   return (json, depth) => {
     if (!isPlainObject(json)) return found(AN_OBJECT);
-    const value = Object.hasOwn(json, tag) ? json[tag] : undefined;
+    const value = json[tag];
     const check = typeof value === 'string' ? checks.get(value) : undefined;
     return check === undefined ? within(found(problem), tag) : check(json, depth);
   };

@@ -82,7 +82,7 @@ export function decodePushRequest(json: unknown): Outcome<DecodedPush, 'malforme
 }
 
 function requestIdOf(json: unknown): string | null {
-  const requestId = isPlainObject(json) && Object.hasOwn(json, 'requestId') ? json['requestId'] : null;
+  const requestId = isPlainObject(json) ? json['requestId'] : null;
   return isId(requestId) ? requestId : null;
 }
 

@@ -68,6 +68,7 @@ test('[DG1] these digests are the same for ever', () => {
   expect(operationIdentity('a', [canonical(DRAFT as unknown as Json)], digest)).toBe(
     '4ab2899e54c816db49b0159326a9008548fb69373653530e16b9d6be7893215b',
   );
+  expect(operationIdentity('a', ['{"x":1}', '{"y":1}'], digest)).toBe(sha256('"a"\n{"x":1}\n{"y":1}'));
   expect(attestOf(new Uint8Array(32), IDENTITY, 9, leaf, digest)).toBe(
     '454c1b3144cf7390f4c3a4418f1bbf0ce10e7b0a5ad5472d7961d3ca42658f79',
   );
@@ -153,6 +154,7 @@ test('[DG4] an attestation is an HMAC over identity, version and chain, and only
     { ...position, identity: chain, chain: IDENTITY },
     { ...position, attest: position.attest.slice(2) },
     { ...position, attest: '' },
+    { ...position, attest: `${position.attest}0` },
     { ...position, attest: position.attest.replace(/.$/, (digit) => (digit === '0' ? '1' : '0')) },
   ])
     expect(verifyAttest(key, other, digest)).toBe(false);

@@ -79,7 +79,7 @@ export const keyProblem = (key: string): Found | null => (isSafeKey(key) ? null 
 
 function arrayProblem(value: readonly unknown[], depth: number): Found | null {
   for (let at = 0; at < value.length; at += 1) {
-    const problem = at in value ? problemIn(value[at], depth + 1) : found('a hole is not JSON');
+    const problem = problemIn(value[at], depth + 1);
     if (problem !== null) return within(problem, at);
   }
   return null;
