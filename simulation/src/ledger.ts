@@ -1,15 +1,12 @@
 import { rmSync } from 'node:fs';
-import type { Platform, SchemaData, WireResponse } from '@holdfast/core';
-import { createTestLedger, type TestLedger } from '@holdfast/ledger/testing';
-import type { LedgerEndpoint } from '@holdfast/replica/testing';
+import type { Platform, SchemaData } from '@holdfast/core';
+import { createTestLedger } from '@holdfast/ledger/testing';
+import { createTestEndpoint, type TestEndpoint } from '@holdfast/replica/testing';
 
 /** The ledger of a world: the real engine, store and doors on virtual time. It can stop, start, and wake up in the past. */
-export interface WorldLedger extends LedgerEndpoint {
+export interface WorldLedger extends Omit<TestEndpoint, 'current'> {
   readonly folder: string;
-  start(): void;
-  /** Killed: nothing is said, nothing is finished. */
-  kill(): void;
-  readonly current: TestLedger | null;
+  readonly current: TestEndpoint['current'] | null;
 }
 
 export function createWorldLedger(parts: {
@@ -17,62 +14,19 @@ export function createWorldLedger(parts: {
   readonly platform: Platform;
   readonly schema: SchemaData;
 }): WorldLedger {
-  let ledger: TestLedger | null = null;
-  const sockets = new Set<() => void>();
+  const endpoint = createTestEndpoint(() => createTestLedger(parts));
   return {
     folder: parts.folder,
     get current() {
-      return ledger;
+      return endpoint.up ? endpoint.current : null;
     },
     get up() {
-      return ledger !== null;
+      return endpoint.up;
     },
-    start: () => {
-      ledger ??= createTestLedger(parts);
-    },
-    kill: () => {
-      ledger?.abandon();
-      ledger = null;
-      for (const close of [...sockets]) close();
-      sockets.clear();
-    },
-    fetch: async (url, request): Promise<WireResponse> => {
-      const here = ledger;
-      if (here === null) throw new Error('The ledger is not running.');
-      const response = await here.fetch(
-        new Request(url, {
-          method: request.method,
-          headers: { ...request.headers },
-          ...(request.body === undefined ? {} : { body: request.body }),
-        }),
-      );
-      const text = await response.text();
-      // Answered, and killed before the answer left.
-      if (ledger !== here) throw new Error('The ledger was killed.');
-      return { status: response.status, headers: response.headers, text: () => Promise.resolve(text) };
-    },
-    accept: (url, peer) => {
-      const workspace = decodeURIComponent(/\/workspaces\/([^/]+)\/live/.exec(url)?.[1] ?? '');
-      const close = () => peer.close('the ledger went away');
-      if (ledger === null) {
-        close();
-        return { message: () => undefined, closed: () => undefined };
-      }
-      sockets.add(close);
-      const connection = ledger.live(workspace, {
-        send: (text) => peer.send(text),
-        close: (_code, reason) => peer.close(reason),
-        terminate: () => peer.close('terminated'),
-        bufferedBytes: 0,
-      });
-      return {
-        message: (text) => connection.message(text),
-        closed: () => {
-          sockets.delete(close);
-          connection.closed();
-        },
-      };
-    },
+    start: endpoint.start,
+    kill: endpoint.kill,
+    fetch: endpoint.fetch,
+    accept: endpoint.accept,
   };
 }
 

@@ -17,6 +17,8 @@ export interface VirtualTime {
   until(done: () => boolean, limitMs: number): Promise<boolean>;
   /** Runs everything that is due in the next `ms`. */
   advance(ms: number): Promise<void>;
+  /** Nothing runs by itself any more. */
+  stop(): void;
 }
 
 export interface DeviceClock extends Clock {
@@ -85,7 +87,12 @@ const WORLD_BEGINS_MS = Date.UTC(2026, 10, 30);
 /** Lets every promise that can go on do so: what a world's parts await is only other parts of the same world. */
 const settlePromises = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-export function createVirtualTime(): VirtualTime {
+export interface VirtualTimeOptions {
+  /** What is due at the present instant runs by itself: for tests that await a commit without moving the clock. */
+  readonly runsDueByItself?: boolean;
+}
+
+export function createVirtualTime({ runsDueByItself = false }: VirtualTimeOptions = {}): VirtualTime {
   const queue = new Queue();
   let elapsedMs = 0;
   let order = 0;
@@ -94,9 +101,20 @@ export function createVirtualTime(): VirtualTime {
     order += 1;
     const item: Waiting = { atMs: elapsedMs + Math.max(0, delayMs), order, run, cancelled: false };
     queue.push(item);
+    if (runsDueByItself && item.atMs <= elapsedMs) setImmediate(runDue);
     return () => {
       item.cancelled = true;
     };
+  };
+
+  const nextDueMs = (): number | null => {
+    while (queue.next?.cancelled === true) queue.pop();
+    return queue.next?.atMs ?? null;
+  };
+
+  let isStopped = false;
+  const runDue = (): void => {
+    for (let due = nextDueMs(); !isStopped && due !== null && due <= elapsedMs; due = nextDueMs()) queue.pop()?.run();
   };
 
   const step = async (): Promise<boolean> => {
@@ -110,11 +128,6 @@ export function createVirtualTime(): VirtualTime {
       await settlePromises();
       return true;
     }
-  };
-
-  const nextDueMs = (): number | null => {
-    while (queue.next?.cancelled === true) queue.pop();
-    return queue.next?.atMs ?? null;
   };
 
   const until = async (done: () => boolean, limitMs: number): Promise<boolean> => {
@@ -165,6 +178,9 @@ export function createVirtualTime(): VirtualTime {
     until,
     advance: async (ms) => {
       await until(() => false, ms);
+    },
+    stop: () => {
+      isStopped = true;
     },
   };
 }
