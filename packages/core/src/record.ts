@@ -53,13 +53,25 @@ export function startRecording<S extends Schema>(schema: S, data: SchemaData, id
       if (isOver) throw new TypeError('This commit is over: its callback has returned. Make the change inside it.');
       return record(...args);
     };
-  const tx: Record<string, unknown> = {};
-  for (const [type, entity] of Object.entries(data.entities)) {
-    const calls = Object.entries(entityCalls(recorder, type, entity, schema[type]));
-    tx[type] = Object.fromEntries(calls.map(([name, call]) => [name, whileOpen(call)]));
-  }
+  // A schema has many entities and a commit touches few: each is made when it is asked for.
+  const made: Record<string, unknown> = Object.create(null);
+  const callsOf = (type: string): unknown => {
+    const entity = Object.hasOwn(data.entities, type) ? data.entities[type] : undefined;
+    if (entity === undefined) return undefined;
+    const declared = Object.hasOwn(schema, type) ? schema[type] : undefined;
+    const calls = entityCalls(recorder, type, entity, declared);
+    for (const name in calls) calls[name] = whileOpen(calls[name] as Calls[string]);
+    return calls;
+  };
+  const tx = new Proxy(made, {
+    get: (_, type) => {
+      if (typeof type !== 'string') return undefined;
+      made[type] ??= callsOf(type);
+      return made[type];
+    },
+  });
   return {
-    tx: tx as Tx<S>,
+    tx: tx as unknown as Tx<S>,
     end: () => {
       isOver = true;
       const { changes, seen, issues } = recorder;

@@ -46,17 +46,20 @@ export function fieldsOfRule(rule: RuleData): readonly string[] {
 /** The sentences of the rules that an entity with these fields (by wire name, as events set them) breaks. */
 export function brokenRules(entity: EntityData, fields: JsonObject): readonly string[] {
   if (entity.rules === undefined) return [];
-  const row = shownRow(entity, fields);
-  return Object.entries(entity.rules).flatMap(([sentence, rule]) => (holds(rule, row) ? [] : [sentence]));
+  const broken: string[] = [];
+  for (const [sentence, rule] of Object.entries(entity.rules))
+    if (!holds(rule, shownRow(entity, fields, fieldsOfRule(rule)))) broken.push(sentence);
+  return broken;
 }
 
-/** A row as people see it: by name in code, with what is shown where no event set a field. */
-function shownRow(entity: EntityData, fields: JsonObject): JsonObject {
-  const row: [string, Json][] = Object.entries(entity.fields).map(([name, data]) => [
-    name,
-    shownValue(ownValue(fields, wireName(name, data)), data),
-  ]);
-  return Object.fromEntries(row);
+/** As much of a row as a rule reads, as people see it: by name in code, with what is shown where no event set a field. */
+function shownRow(entity: EntityData, fields: JsonObject, names: readonly string[]): JsonObject {
+  const row: Record<string, Json> = {};
+  for (const name of names) {
+    const data = entity.fields[name];
+    if (data !== undefined) row[name] = shownValue(ownValue(fields, wireName(name, data)), data);
+  }
+  return row;
 }
 
 /** Wire names of every field that an invariant reads: an operation that writes one is merged by its author (MG1). */
