@@ -50,6 +50,8 @@ const schema = defineSchema({
       urgent: flag({ optional: true }),
       closedAt: time({ optional: true }),
       extra: json<Json>({ optional: true }),
+      times: setOf(time()),
+      sizes: setOf(integer()),
     },
     {
       events: (e) => ({
@@ -329,6 +331,8 @@ describe('update', () => {
     expect(issuesOf((tx) => tx.issue.update('i1', { rank: { after: {}, before: null } }))).toEqual([
       'issue.rank: wrong-type',
     ]);
+    for (const rank of [{ after: 'i2', before: null }, { after: null }, { at: 'top' }, {}, 'U', 1])
+      expect([rank, issuesOf((tx) => tx.issue.update('i1', { rank }))]).toEqual([rank, ['issue.rank: wrong-type']]);
     expect(issuesOf((tx) => tx.issue.update('i1', { id: 'i2', createdBy: 'ana', titel: 'x' }))).toEqual([
       'issue.id: not-settable',
       'issue.createdBy: not-settable',
@@ -352,6 +356,16 @@ describe('update', () => {
     for (const odd of ['2026-11-30', '2026-11-30T00:00:00', '2026-02-30T00:00:00Z', '2026-13-01T00:00Z', 0, 'now'])
       expect([odd, closedAt(odd)]).toEqual([odd, 'refused']);
     expect(closedAt(new Date(Number.NaN))).toBe('refused');
+    // In a set as well, where two forms of one instant are one element.
+    const { changes } = recorded((tx) =>
+      tx.issue.update('i1', { times: ['2026-11-30T00:00Z', '2026-11-30T01:00:00.000+01:00'], sizes: [-0, 0, 1] }),
+    );
+    expect(changes).toEqual([
+      { do: 'update', entity: 'issue', id: 'i1', set: { times: ['2026-11-30T00:00:00.000Z'], sizes: [0, 1] } },
+    ]);
+    expect(recorded((tx) => tx.issue.update('i1', { size: -0 })).changes).toEqual([
+      { do: 'update', entity: 'issue', id: 'i1', set: { size: 0 } },
+    ]);
     expect(closedAt(new Date(8.64e15))).toBe('refused');
     expect(
       recorded((tx) =>

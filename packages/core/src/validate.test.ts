@@ -46,6 +46,13 @@ describe('validation', () => {
     for (const value of outside) expect([value, codeOf(value, data)]).toEqual([value, 'not-json']);
   });
 
+  test('[CM3] says what is expected, in words for a form', () => {
+    const message = (value: Json, data: FieldData) => valueIssue(value, data, [])?.message;
+    expect(message('yes', { kind: 'flag' })).toBe('true or false is expected');
+    expect(message('c', { kind: 'oneOf', values: ['a', 'b'] })).toBe('one of a, b is expected');
+    expect(message(0.5, { kind: 'integer' })).toBe('a whole number within ±(2^53−1) is expected');
+  });
+
   test('[CM3] says where inside a value the profile is broken', () => {
     const value = { a: [{ b: Number.NaN }] };
     expect(valueIssue(value, { kind: 'json' }, ['note', 'x'])).toEqual({

@@ -40,7 +40,7 @@ const isoOf = (date: Date): string | null => (Number.isNaN(date.getTime()) ? nul
 /** What a row showed of a field, or undefined where it is no value: the row was made by hand. */
 export function seenValue(shown: unknown): Json | undefined {
   const value = shown instanceof Date ? isoOf(shown) : shown;
-  return value === undefined || jsonProblem(value) !== null ? undefined : (value as Json);
+  return jsonProblem(value) === null ? (value as Json) : undefined;
 }
 
 // ── places of ranked rows (SC10) ────────────────────────────────────────────────────────────────────────────────────
