@@ -184,9 +184,9 @@ export class BootstrapState {
     this.#swapHistory(log, common);
     this.#store.database
       .prepare(
-        "UPDATE main.hf_log SET epoch = ?, head = ?, chain = ?, signature = ?, stage = 'visible', bootstrap = NULL, synced_at = ? WHERE log = ?",
+        "UPDATE main.hf_log SET epoch = ?, head = ?, chain = ?, signature = ?, stage = 'visible', bootstrap = NULL, whole_at = ?, synced_at = ? WHERE log = ?",
       )
-      .run(staged.epoch, staged.head, staged.chain, staged.signature, this.#store.nowIso(), log);
+      .run(staged.epoch, staged.head, staged.chain, staged.signature, staged.from.version, this.#store.nowIso(), log);
     for (const { type, id } of pending) {
       const entity = entities.get({ log, type, id });
       const state = entity.table.read(log, id)?.state;

@@ -6,6 +6,8 @@ import type {
   Database,
   Json,
   JsonObject,
+  LogStanding,
+  Outcome,
   Platform,
   RecordedChange,
   SchemaData,
@@ -145,18 +147,48 @@ export class Device {
 
   /** First contact: handshake, scan, catch up, visible. */
   bootstrap(ledger: TinyLedger, pageSize = 100): void {
+    this.handshake(ledger);
+    this.fetch(ledger, 'bootstrap', pageSize);
+  }
+
+  /** One handshake; what it says of the log is recorded. */
+  handshake(ledger: TinyLedger): LogStanding {
     const { state } = this;
-    state.recordStanding(ledger.standing([]));
-    state.beginBootstrap('main', ledger.through, ledger.epoch, 'bootstrap');
+    const log = state.log('main');
+    const standing = ledger.standing(state.positions('main'), log?.stage === 'visible' ? log.signature : undefined);
+    state.recordStanding(standing);
+    return standing;
+  }
+
+  /** State whole, and the events since; `between` happens before each page. */
+  fetch(ledger: TinyLedger, purpose: 'bootstrap' | 'repair', pageSize = 100, between: () => void = () => {}): void {
+    const { state } = this;
+    state.beginBootstrap('main', ledger.through, ledger.epoch, purpose);
     for (
       let cursor = state.bootstrapCursor('main');
       cursor?.scanned === false;
       cursor = state.bootstrapCursor('main')
     ) {
-      const taken = state.bootstrapPage('main', ledger.statePage(cursor.cursor, pageSize));
-      if (!taken.ok) throw new Error(JSON.stringify(taken.fault));
+      between();
+      good(state.bootstrapPage('main', ledger.statePage(cursor.cursor, pageSize)));
     }
+    this.catchUpFetched(ledger);
     state.finishBootstrap('main');
+  }
+
+  catchUpFetched(ledger: TinyLedger): void {
+    for (;;) {
+      const head = this.state.bootstrapCursor('main')?.head ?? 0;
+      if (head >= ledger.head) return;
+      good(this.state.ingest(ledger.page(head, { limit: 7 }), 'bootstrap'));
+    }
+  }
+
+  /** HL4: what a person may choose when the history has changed. */
+  adopt(ledger: TinyLedger, pageSize = 100): void {
+    this.state.adopt('main');
+    this.fetch(ledger, 'repair', pageSize);
+    this.state.recordStanding(ledger.standing(this.state.positions('main'), this.state.log('main')?.signature));
   }
 
   pull(ledger: TinyLedger, limit = 512): IngestReport {
@@ -217,8 +249,14 @@ export class Device {
       this.pullAll(ledger);
       if (sent === 0 && this.head === before) return;
     }
-    throw new Error(`it never settles: ${JSON.stringify(this.state.counts())} ${JSON.stringify(this.database.prepare('SELECT seq, action_id, state, held_by, judge_at, rebases, fault, drafts, frame FROM main.hf_outbox').all())}`);
+    throw new Error(
+      `it never settles: ${JSON.stringify(this.state.counts())} ${JSON.stringify(this.database.prepare('SELECT seq, action_id, state, held_by, judge_at, rebases, fault, drafts, frame FROM main.hf_outbox').all())}`,
+    );
   }
+}
+
+function good(outcome: Outcome<unknown>): void {
+  if (!outcome.ok) throw new Error(JSON.stringify(outcome.fault));
 }
 
 /** PM8, as the host's composition does it: a new generation for a new run. */

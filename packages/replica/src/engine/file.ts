@@ -26,6 +26,7 @@ CREATE TABLE hf_log (
   followed INTEGER NOT NULL DEFAULT 1,
   blocked TEXT,
   bootstrap TEXT,
+  whole_at INTEGER NOT NULL DEFAULT 0,
   synced_at TEXT
 ) STRICT, WITHOUT ROWID;
 

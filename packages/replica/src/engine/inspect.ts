@@ -1,4 +1,4 @@
-import { chainNext, leafOfText, type SignedEntity, sameValue, signatureOf } from '@holdfast/core';
+import { chainNext, leafOfText, type SignedEntity, type SqlRow, sameValue, signatureOf } from '@holdfast/core';
 import { LocalEntities } from './local.ts';
 import { keysOf, LOCAL_STATES, readRow } from './outbox.ts';
 import type { ReplicaStore } from './replica-store.ts';
@@ -52,11 +52,11 @@ export function examine(store: ReplicaStore): Examination {
       what: String(verdict),
       next: 'Pack what is unsent, move the file aside, and open a new replica.',
     });
-  const logs = database.prepare('SELECT log, head, chain, signature, stage FROM main.hf_log').all();
+  const logs = database.prepare('SELECT log, head, chain, signature, stage, whole_at FROM main.hf_log').all();
   const counts = { events: 0, entities: 0 };
   for (const row of logs) {
     const log = row['log'] as string;
-    counts.events += checkChain(store, log, row['head'] as number, row['chain'] as string, find);
+    counts.events += checkChain(store, log, row, find);
     if (row['stage'] === 'visible') counts.entities += checkState(store, log, row['signature'] as string, find);
   }
   const batches = checkOutbox(store, find);
@@ -67,7 +67,8 @@ export function examine(store: ReplicaStore): Examination {
 type Find = (finding: Finding) => void;
 
 /** I07, I08: the events kept here continue each other up to the head. */
-function checkChain(store: ReplicaStore, log: string, head: number, chain: string, find: Find): number {
+function checkChain(store: ReplicaStore, log: string, at: SqlRow, find: Find): number {
+  const head = at['head'] as number;
   const rows = store.database
     .prepare('SELECT version, draft, leaf, envelope, chain FROM main.hf_event WHERE log = ? ORDER BY version')
     .all(log);
@@ -89,11 +90,14 @@ function checkChain(store: ReplicaStore, log: string, head: number, chain: strin
     before = { version, chain: row['chain'] as string };
   }
   const last = rows.at(-1);
-  if (last !== undefined && (last['version'] !== head || last['chain'] !== chain))
+  const isAtHead = last !== undefined && last['version'] === head && last['chain'] === at['chain'];
+  // A state that came whole brings no events.
+  const cameWhole = head === at['whole_at'] && (last === undefined || (last['version'] as number) < head);
+  if (!isAtHead && !cameWhole)
     find({
       check: 'cursor',
       log,
-      what: `the head says ${head}, the newest event is ${String(last['version'])}`,
+      what: `the head says ${head}, the newest event is ${String(last?.['version'] ?? 'not here')}`,
       next: 'Repair from the ledger; unsent work is kept.',
     });
   return rows.length;

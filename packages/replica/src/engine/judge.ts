@@ -102,7 +102,14 @@ export class Judge {
         return seen === undefined || draft.base <= seen ? draft : { ...draft, base: seen };
       }),
     }));
-    this.#apply(entities, asSeen, this.#verdicts(entities, asSeen), { merged: 0, parked: 0 });
+    const verdicts = this.#verdicts(entities, asSeen).map((verdict, at): Rebased => {
+      const { actionId, drafts: events } = asSeen[at] as OutboxRow;
+      const isStored = events.every((draft, index) => draft === rows[at]?.drafts[index]);
+      return verdict.outcome === 'unchanged' && !isStored
+        ? { outcome: 'rebased', actionId, events, notices: [] }
+        : verdict;
+    });
+    this.#apply(entities, asSeen, verdicts, { merged: 0, parked: 0 });
     entities.flush();
   }
 

@@ -71,12 +71,22 @@ export class LostWork {
     );
   }
 
-  /** HL4, adopt: offered on the ledger's state, each judged once, in its order. */
+  /**
+   * HL4, adopt: offered on the ledger's state, each judged once, in its order; and with it the pending work that was made
+   * on versions which are gone, and all that follows on the same entities.
+   */
   offer(entities: LocalEntities, log: string, versionsAt: ReadonlyMap<string, number>): void {
-    const rows = this.#lost(log);
-    for (const row of rows) this.#queueAgain(entities, row);
-    const queued = rows.flatMap((row) => this.#outbox.bySeq(row.seq) ?? []);
-    this.#judge.offer(entities, queued, (type, id) => versionsAt.get(`${type} ${id}`));
+    for (const row of this.#lost(log)) this.#queueAgain(entities, row);
+    entities.flush();
+    const touched = new Set<string>();
+    const offered = this.#flowing(log).filter(({ drafts }) => {
+      const isOffered = drafts.some(
+        (draft) => touched.has(keyOf(draft)) || draft.base > (versionsAt.get(keyOf(draft)) ?? draft.base),
+      );
+      if (isOffered) for (const draft of drafts) touched.add(keyOf(draft));
+      return isOffered;
+    });
+    this.#judge.offer(entities, offered, (type, id) => versionsAt.get(`${type} ${id}`));
   }
 
   #queueAgain(entities: LocalEntities, row: OutboxRow): void {
@@ -92,6 +102,14 @@ export class LostWork {
   }
   #accepted(log: string): readonly OutboxRow[] {
     return this.#rows(log, 'accepted');
+  }
+  #flowing(log: string): readonly OutboxRow[] {
+    return this.#store.database
+      .prepare(
+        "SELECT seq FROM main.hf_outbox WHERE log = ? AND state IN ('queued', 'waiting') AND held_by IS NULL ORDER BY seq",
+      )
+      .all(log)
+      .flatMap((row) => this.#outbox.bySeq(row['seq'] as number) ?? []);
   }
   #rows(log: string, state: 'lost' | 'accepted'): readonly OutboxRow[] {
     return this.#store.database
@@ -132,3 +150,5 @@ export class LostWork {
     return (row?.['identity'] as string | undefined) ?? '';
   }
 }
+
+const keyOf = ({ entityType, entityId }: EventDraft): string => `${entityType} ${entityId}`;
