@@ -38,7 +38,7 @@ export const orphanedTimelines = (dir: string): readonly { readonly workspace: s
 export function lockDirectory(dir: string): { release(): void } {
   const db = new DatabaseSync(join(dir, 'ledger.lock'), { timeout: 0 });
   try {
-    db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+    db.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
   } catch (cause) {
     db.close();
     throw new StoreFault('busy', { isRolledBack: true, cause });
