@@ -1,11 +1,11 @@
-import { type Json, LIMITS, parseJson } from '@holdfast/core';
+import { type Json, LIMITS, parseWire } from '@holdfast/core';
 import { type Refused, refusedBy } from '../engine/answer.ts';
 
 const isJsonType = (type: string | null): boolean =>
   type !== null && /^application\/json\s*(;\s*charset=utf-8\s*)?$/i.test(type);
 
 /** The request's own frame around drafts, which may themselves be `jsonDepthMax` deep. */
-const FRAME_DEPTH = 8;
+const FRAME_DEPTH = LIMITS.frameDepthMax;
 
 /** Fatal: nothing is replaced. A byte order mark is kept, and then refused by the parser. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -43,7 +43,7 @@ export async function readJsonBody(request: Request, bytesMax: number = LIMITS.b
   } catch {
     return refuse(refusedBy('malformed', { message: 'The body is not UTF-8.' }));
   }
-  const json = parseJson(text, { bytesMax, depthMax: LIMITS.jsonDepthMax + FRAME_DEPTH });
+  const json = parseWire(text, { bytesMax, depthMax: LIMITS.jsonDepthMax + FRAME_DEPTH });
   if (json.ok) return { ok: true, json: json.value };
   if (json.fault.code === 'too-large') return refuse(tooLarge(bytesMax));
   const { path, reason } = (json.fault.facts ?? {}) as { path?: string; reason?: string };

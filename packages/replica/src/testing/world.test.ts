@@ -11,7 +11,7 @@ const schema = defineSchema({
   }),
 });
 
-test('[MG3 P3] two people edit different fields of one issue offline, one crashes, and both edits hold', async () => {
+test('[MG3 DG2] two people edit different fields of one issue offline, one crashes, and both edits hold', async () => {
   await using world = await createWorld({ schema, seed: 7 });
   const [ana, ben] = [await world.device('ana'), await world.device('ben')];
   const id = await ana.replica.commit((tx) => tx.issue.create({ title: 'A' }));
