@@ -1,0 +1,58 @@
+import { BrokenInvariant, type Fault, type FaultCode } from '@holdfast/core';
+import { FaultError } from '../fault-error.ts';
+import { messageOf } from './journal.ts';
+import type { Lane } from './lanes.ts';
+import type { SyncParts } from './parts.ts';
+
+/** F13: what a loop does about an error it did not expect. False: the loop must not go on. */
+export interface Faults {
+  ofLane(lane: Lane, error: unknown): boolean;
+  ofLedger(error: unknown): boolean;
+}
+
+/** The fence has spoken: another host, or another owner, has this file now. */
+const OUTRANKED: ReadonlySet<FaultCode> = new Set(['outranked', 'stale-generation', 'host-instance-mismatch']);
+
+export function createFaults(of: { readonly parts: SyncParts; readonly stop: (fault: Fault) => void }): Faults {
+  const { parts, stop } = of;
+
+  const take = (error: unknown, log: string | null): Fault | null => {
+    const fault = faultOf(error);
+    if (OUTRANKED.has(fault.code)) {
+      parts.logger('warn', 'Another host has taken over; this one stops.', { log });
+      stop(fault);
+      return null;
+    }
+    const isExpected = error instanceof FaultError;
+    parts.logger(isExpected ? 'warn' : 'error', 'A sync loop failed, and starts again later.', {
+      log,
+      code: fault.code,
+      error: messageOf(error),
+    });
+    parts.journal.write('fault', { log, code: fault.code });
+    return fault;
+  };
+
+  return {
+    ofLane: (lane, error) => {
+      const { facts } = lane;
+      const fault = take(error, facts.log);
+      if (fault === null) return false;
+      facts.fault = fault;
+      facts.isProven = false;
+      // PM10: found in the file. Only this log waits for a person.
+      if (fault.code === 'local-commit-invariant') parts.write(() => parts.state.block(facts.log, fault));
+      return true;
+    },
+    ofLedger: (error) => take(error, null) !== null,
+  };
+}
+
+function faultOf(error: unknown): Fault {
+  if (error instanceof FaultError) return error.fault;
+  const code: FaultCode = isStorageFull(error) ? 'storage-full' : 'engine-fault';
+  return { code, facts: { error: error instanceof BrokenInvariant ? error.message : messageOf(error) } };
+}
+
+const isStorageFull = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && 'code' in error && error.code === 'storage-full';

@@ -1,0 +1,204 @@
+import {
+  decodeHandshakeAnswer,
+  type Fault,
+  type HandshakeAnswer,
+  type HandshakeRequest,
+  type JsonObject,
+  type LogStanding,
+  type Position,
+  PROTOCOL,
+} from '@holdfast/core';
+import type { SyncParts } from './parts.ts';
+import { type Permit, WHOLE_WORKSPACE } from './permits.ts';
+import { type AskedAs, exchange, recordTrouble } from './request.ts';
+import { type Trouble, troubleOf } from './trouble.ts';
+
+/**
+ * One handshake for any number of logs: where does the ledger see us stand (DG5), is our state its state (P3), and who
+ * are we to it. Also the last step of a bootstrap or repair: if the signature of what was fetched is equal, it becomes
+ * visible in the transaction that records the answer (BS2).
+ */
+export type HandshakeResult =
+  | { readonly done: true; readonly answer: HandshakeAnswer; readonly logs: readonly HandshakeLog[] }
+  | { readonly done: false; readonly trouble: Trouble; readonly as: AskedAs }
+  | { readonly done: false; readonly why: 'nothing' | 'held' | 'no-token' };
+
+export interface HandshakeLog {
+  readonly log: string;
+  readonly standing: LogStanding;
+  /** Whose position was named: the replica's head, or that of what is being fetched. */
+  readonly of: AskedFor;
+  /** What was fetched is the ledger's state at this version (`equal`), or is not (`differs`: thrown away). */
+  readonly fetched: { readonly version: number; readonly signature: 'equal' | 'differs' } | null;
+}
+
+type AskedFor = 'head' | 'bootstrap' | 'repair';
+
+interface AskedLog {
+  readonly log: string;
+  readonly positions: readonly Position[];
+  readonly signature: string | null;
+  readonly of: AskedFor;
+}
+
+export async function handshake(parts: SyncParts, logs: readonly string[], patience: number): Promise<HandshakeResult> {
+  const exchanged = await exchange(
+    parts,
+    () => {
+      const asked = logs.map((log) => askOf(parts, log)).filter((ask) => ask !== null);
+      if (asked.length === 0) return null;
+      return {
+        asked,
+        class: 'handshake' as const,
+        log: WHOLE_WORKSPACE,
+        boundary: boundaryOf(asked),
+        method: 'POST' as const,
+        path: '/handshake',
+        body: (replica) => JSON.stringify(requestOf(parts, asked, replica)),
+        namesLog: false,
+        identity: null,
+        patience,
+      };
+    },
+    'handshake',
+  );
+  if (!exchanged.started) return { done: false, why: exchanged.why };
+  const { permit, answer, facts } = exchanged;
+  const { asked } = exchanged.spec;
+  if (answer.kind !== 'answered') {
+    recordTrouble(parts, { permit, answer });
+    return { done: false, trouble: troubleOf(answer), as: facts.as };
+  }
+  const read = decodeHandshakeAnswer(answer.body);
+  const wrong = read.ok ? wrongAnswer(read.value, asked) : read.fault;
+  if (!read.ok || wrong !== null) {
+    const fault = wrong ?? { code: 'answer-malformed' };
+    recordTrouble(parts, { permit, answer: { kind: 'unknown', fault } });
+    return { done: false, trouble: { next: 'retry', fault, retryAfterMs: null }, as: facts.as };
+  }
+  return record(parts, { permit, asked, answer: read.value, as: facts.as });
+}
+
+/** Newest first. While something is being fetched, its position stands for the log. */
+function askOf(parts: SyncParts, log: string): AskedLog | null {
+  const followed = parts.state.log(log);
+  if (followed === undefined) return null;
+  const progress = parts.state.bootstrapCursor(log);
+  if (progress !== undefined) {
+    const { epoch, head: version, chain, scanned, purpose } = progress;
+    const signature = scanned ? parts.state.bootstrapSignature(log) : null;
+    return { log, positions: [{ epoch, version, chain }], signature, of: purpose };
+  }
+  const nothingYet = { log, positions: [], signature: null };
+  if (followed.repairing) return { ...nothingYet, of: 'repair' };
+  if (followed.stage !== 'visible') return { ...nothingYet, of: 'bootstrap' };
+  return { log, positions: parts.state.positions(log), signature: followed.signature, of: 'head' };
+}
+
+/** PM7: one position per log, so that what an earlier handshake still owes closes with this one. */
+const boundaryOf = (asked: readonly AskedLog[]): JsonObject =>
+  Object.fromEntries(
+    asked.map(({ log, positions: [first] }) => [
+      log,
+      first === undefined ? null : { epoch: first.epoch, version: first.version, chain: first.chain },
+    ]),
+  );
+
+function requestOf(
+  parts: SyncParts,
+  asked: readonly AskedLog[],
+  replica: HandshakeRequest['replica'],
+): HandshakeRequest {
+  const { app, health } = parts.settings;
+  return {
+    protocol: PROTOCOL,
+    replica,
+    ...(app === undefined ? {} : { app }),
+    ...(health ? { health: healthOf(parts) } : {}),
+    logs: asked.map(({ log, positions, signature }) => ({
+      log,
+      positions,
+      ...(signature === null ? {} : { signature }),
+    })),
+  };
+}
+
+/** LG13: counts and an age, never content. */
+function healthOf(parts: SyncParts): NonNullable<HandshakeRequest['health']> {
+  const { unsent, attention, oldestUnsentAtMs } = parts.state.counts();
+  if (oldestUnsentAtMs === null) return { unsent, attention };
+  return { unsent, attention, oldestUnsentMs: Math.max(0, parts.platform.clock.now() - oldestUnsentAtMs) };
+}
+
+/** An answer that does not name every log exactly once is no answer. */
+function wrongAnswer(answer: HandshakeAnswer, asked: readonly AskedLog[]): Fault | null {
+  const named = new Set(answer.logs.map(({ log }) => log));
+  const isWhole = answer.logs.length === asked.length && asked.every(({ log }) => named.has(log));
+  return isWhole ? null : { code: 'answer-malformed', facts: { why: 'logs', asked: asked.length } };
+}
+
+function record(
+  parts: SyncParts,
+  done: {
+    readonly permit: Permit;
+    readonly asked: readonly AskedLog[];
+    readonly answer: HandshakeAnswer;
+    readonly as: AskedAs;
+  },
+): HandshakeResult {
+  const { permit, asked, answer, as } = done;
+  const whole = troubleWithWhole(parts, answer);
+  const logs: HandshakeLog[] = [];
+  parts.write(() => {
+    parts.permits.acknowledge(permit);
+    if (whole !== null) return parts.journal.write('handshake', { outcome: whole.fault.code });
+    for (const standing of answer.logs) {
+      const ask = asked.find(({ log }) => log === standing.log);
+      if (ask !== undefined && parts.state.log(standing.log) !== undefined) logs.push(recordLog(parts, ask, standing));
+    }
+    parts.journal.write('handshake', { logs: Object.fromEntries(logs.map((log) => [log.log, journalOf(log)])) });
+  });
+  return whole === null ? { done: true, answer, logs } : { done: false, trouble: whole, as };
+}
+
+/** AC2: another account, and nothing of what it says about logs is ours. */
+function troubleWithWhole(parts: SyncParts, answer: HandshakeAnswer): Trouble | null {
+  if (answer.account !== parts.state.identity.account)
+    return { next: 'wait-whole', phase: 'other-account', fault: { code: 'other-account' } };
+  if (answer.protocol < PROTOCOL.min || answer.protocol > PROTOCOL.max)
+    return {
+      next: 'wait-whole',
+      phase: 'update-needed',
+      fault: { code: 'update-needed', facts: { protocol: answer.protocol } },
+    };
+  return null;
+}
+
+function recordLog(parts: SyncParts, asked: AskedLog, standing: LogStanding): HandshakeLog {
+  const { log, of } = asked;
+  const base = { log, standing, of, fetched: null };
+  // BS4: the history that was being fetched is no longer the log's. Begin again; what is visible stays.
+  if (of !== 'head' && standing.status === 'history-changed') {
+    if (asked.positions.length > 0) parts.state.discardBootstrap(log);
+    return base;
+  }
+  // What a repair learns of the ledger counts for the visible tables only when they are swapped.
+  const isLiving = standing.status === 'ok' || standing.status === 'behind';
+  if (of !== 'repair' || !isLiving) parts.state.recordStanding(standing);
+  if (of === 'head' || !isLiving || standing.signature === undefined) return base;
+
+  const progress = parts.state.bootstrapCursor(log);
+  if (progress === undefined || progress.head !== asked.positions[0]?.version || asked.signature === null) return base;
+  if (standing.signature === 'differs') parts.state.discardBootstrap(log);
+  // A repair is swapped in by its own driver, under its permit (PM9).
+  else if (of === 'bootstrap') parts.state.finishBootstrap(log);
+  return { ...base, fetched: { version: progress.head, signature: standing.signature } };
+}
+
+const journalOf = ({ standing, fetched }: HandshakeLog): JsonObject => ({
+  status: standing.status,
+  ...('head' in standing ? { head: standing.head.version } : {}),
+  ...('signature' in standing && standing.signature !== undefined ? { signature: standing.signature } : {}),
+  ...('commonVersion' in standing ? { commonVersion: standing.commonVersion } : {}),
+  ...(fetched === null ? {} : { fetched: fetched.signature }),
+});

@@ -1,0 +1,222 @@
+import type { CancelSignal, Fault } from '@holdfast/core';
+import type { OutboxCounts } from '../replica-state.ts';
+import { isBehind } from './facts.ts';
+import type { Lanes } from './lanes.ts';
+import type { SyncParts } from './parts.ts';
+import type { SessionDriver } from './session.ts';
+import { type SettleReport, type SettleView, settleWhen } from './settle.ts';
+import { type LogView, type SyncStatus, signalOf, statusOf } from './status.ts';
+import { createWatchdog, type Watched } from './watchdog.ts';
+
+/**
+ * Tells what the engine knows: status to its listeners, obstacles to whoever settles, lack of progress to the watchdog.
+ * Derived from state and facts; gathers what changes within one turn into one telling.
+ */
+export interface Reporter {
+  readonly status: SyncStatus;
+  changed(): void;
+  outboxChanged(): void;
+  subscribe(listener: (status: SyncStatus) => void): () => void;
+  settle(signal: CancelSignal | undefined): Promise<SettleReport>;
+  close(): void;
+}
+
+/** Counting a long outbox costs: not more often than this while nobody asks. */
+const COUNT_EVERY_MS = 50;
+
+export function createReporter(of: {
+  readonly parts: SyncParts;
+  readonly session: SessionDriver;
+  readonly lanes: Lanes;
+  readonly isCovered: (log: string) => boolean;
+  readonly isPaused: () => boolean;
+  readonly retryAtMs: () => readonly (number | null)[];
+  readonly kickAll: () => void;
+}): Reporter {
+  const { parts, session, lanes } = of;
+  const { clock } = parts.platform;
+  const listeners = new Set<(status: SyncStatus) => void>();
+  const settling = new Set<() => void>();
+  let told = '';
+  let isDue = false;
+  let isClosed = false;
+  let counts: { readonly counts: OutboxCounts; readonly atMs: number } | null = null;
+  let isOutboxOther = true;
+  let cancelRecount: (() => void) | null = null;
+
+  const countsNow = (): OutboxCounts => {
+    if (counts === null || isOutboxOther) {
+      counts = { counts: parts.state.counts(), atMs: clock.monotonic() };
+      isOutboxOther = false;
+    }
+    return counts.counts;
+  };
+
+  /** As of at most a moment ago; a recount follows. */
+  const countsLately = (): OutboxCounts => {
+    if (counts === null || !isOutboxOther || clock.monotonic() - counts.atMs >= COUNT_EVERY_MS) return countsNow();
+    cancelRecount ??= clock.timer(COUNT_EVERY_MS, () => {
+      cancelRecount = null;
+      changed();
+    });
+    return counts.counts;
+  };
+
+  const logViews = (): readonly LogView[] =>
+    parts.state.logs().flatMap((log) => {
+      const lane = lanes.get(log.log);
+      if (lane === undefined) return [];
+      const progress = log.stage === 'visible' && !log.repairing ? undefined : parts.state.bootstrapCursor(log.log);
+      return [{ log, facts: lane.facts, progress, isCovered: of.isCovered(log.log) }];
+    });
+
+  const view = () => ({
+    phase: session.phase,
+    reason: session.reason,
+    logs: logViews(),
+    nowMs: clock.monotonic(),
+    proofMs: parts.settings.proofMs,
+  });
+
+  const statusWith = (outbox: OutboxCounts): SyncStatus => {
+    const retries = of.retryAtMs().flatMap((atMs) => (atMs === null ? [] : [atMs - clock.monotonic()]));
+    return statusOf({
+      ...view(),
+      isPaused: of.isPaused(),
+      counts: outbox,
+      retryInMs: retries.length === 0 ? null : Math.max(0, Math.min(...retries)),
+    });
+  };
+
+  const changed = () => {
+    if (isDue || isClosed) return;
+    isDue = true;
+    clock.soon(tell);
+  };
+
+  const tell = () => {
+    isDue = false;
+    if (isClosed) return;
+    const said = session.stands ? null : signalOf(view());
+    if (said !== null) session.signal(said.signal, said.reason ?? undefined);
+    for (const look of [...settling]) look();
+    watchdog.begin();
+    if (listeners.size > 0) publish(statusWith(countsLately()));
+  };
+
+  /** The waiting time runs by itself: it alone is no news. */
+  const publish = (status: SyncStatus) => {
+    const text = JSON.stringify({ ...status, retryInMs: status.retryInMs !== null });
+    if (text === told) return;
+    told = text;
+    for (const listener of [...listeners]) listener(status);
+  };
+
+  const watchdog = createWatchdog({
+    clock,
+    stallMs: parts.settings.stallMs,
+    watch: () => watch(),
+    kick: () => {
+      parts.journal.write('watchdog', { did: 'kick' });
+      of.kickAll();
+    },
+    stalled: (reason) => {
+      parts.journal.write('watchdog', { did: 'stalled', code: reason.code });
+      session.signal('stalled', reason);
+    },
+    moved: () => session.signal('progress'),
+  });
+
+  const watch = (): Watched => {
+    const logs = logViews();
+    const open = logs.filter(({ log, facts }) => log.blocked === null && facts.pushRefused === null);
+    const flowing = open.map(({ log }) => parts.state.flowing(log.log).count);
+    const isWaiting = open.some(({ log, facts }, at) => (flowing[at] ?? 0) > 0 || isBehind(log, facts));
+    return {
+      hasWork: isWaiting && !of.isPaused() && !session.stands,
+      isReachable: REACHABLE.has(session.phase),
+      marker: logs
+        .map(({ log, progress }, at) => `${log.head}/${flowing[at]}/${progress?.head}/${progress?.cursor}`)
+        .join(),
+      waitsFor: waitsForAll(logs),
+    };
+  };
+
+  return {
+    get status() {
+      return statusWith(countsNow());
+    },
+    changed,
+    outboxChanged: () => {
+      isOutboxOther = true;
+      changed();
+    },
+    subscribe: (listener) => {
+      listeners.add(listener);
+      changed();
+      return () => void listeners.delete(listener);
+    },
+    settle: (signal) => {
+      const marks = new Map(
+        lanes.all.map(({ facts }) => [
+          facts.log,
+          { handshake: facts.handshakeAsked, upTo: parts.state.flowing(facts.log).newest ?? 0 },
+        ]),
+      );
+      return settleWhen({
+        view: () => settleView(marks),
+        onChange: (look) => {
+          settling.add(look);
+          return () => void settling.delete(look);
+        },
+        signal,
+      });
+    },
+    close: () => {
+      watchdog.stop();
+      cancelRecount?.();
+      for (const look of [...settling]) look();
+      publish(statusWith(countsNow()));
+      isClosed = true;
+      listeners.clear();
+    },
+  };
+
+  function settleView(marks: ReadonlyMap<string, { readonly handshake: number; readonly upTo: number }>): SettleView {
+    const isStopped = of.isPaused() || session.phase === 'stopped';
+    return {
+      attention: countsNow().attention,
+      obstacle: isStopped ? { code: 'closed' } : OBSTACLES.has(session.phase) ? session.reason : null,
+      logs: logViews().map(({ log, facts }) => {
+        const mark = marks.get(log.log) ?? { handshake: 0, upTo: 0 };
+        const flowing = parts.state.flowing(log.log, mark.upTo).count;
+        return {
+          log: log.log,
+          flowing,
+          isAtHead: facts.handshakeAnswered > mark.handshake && log.stage === 'visible' && !isBehind(log, facts),
+          obstacle: log.blocked ?? (flowing > 0 ? (facts.pushRefused?.fault ?? null) : null),
+          waitsFor: facts.fault ?? session.reason ?? { code: 'ledger-unreachable' },
+        };
+      }),
+    };
+  }
+}
+
+const REACHABLE: ReadonlySet<SessionDriver['phase']> = new Set(['connecting', 'catching-up', 'live', 'stalled']);
+
+/** Said of the whole replica, and not to be waited for. */
+const OBSTACLES: ReadonlySet<SessionDriver['phase']> = new Set([
+  'sign-in-needed',
+  'other-account',
+  'update-needed',
+  'no-owner',
+]);
+
+function waitsForAll(logs: readonly LogView[]): Fault {
+  const stuck = logs.find(({ facts }) => facts.fault !== null) ?? logs.find(({ facts }) => facts.activity !== 'idle');
+  const { facts } = stuck ?? {};
+  return {
+    code: facts?.fault?.code ?? 'request-timeout',
+    facts: { log: facts?.log ?? null, activity: facts?.activity },
+  };
+}

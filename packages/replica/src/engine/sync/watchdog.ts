@@ -1,0 +1,78 @@
+import type { Clock, Fault } from '@holdfast/core';
+
+/**
+ * SY3: compares progress with time. Work that could move, a ledger that can be reached, and nothing moved for 30 s: first
+ * everything is kicked, then the status says `stalled` with what it waits for. No state is a trap.
+ */
+export interface Watchdog {
+  /** Something changed: begins to watch, unless it does already. */
+  begin(): void;
+  stop(): void;
+}
+
+export interface Watched {
+  /** Work on its way, or a log that is behind. */
+  readonly hasWork: boolean;
+  readonly isReachable: boolean;
+  /** Changes whenever anything moved. */
+  readonly marker: string;
+  /** What it waits for, if it moves no more. */
+  readonly waitsFor: Fault;
+}
+
+export function createWatchdog(parts: {
+  readonly clock: Clock;
+  readonly stallMs: number;
+  readonly watch: () => Watched;
+  readonly kick: () => void;
+  readonly stalled: (reason: Fault) => void;
+  readonly moved: () => void;
+}): Watchdog {
+  const { clock, stallMs } = parts;
+  const intervalMs = Math.max(1, Math.floor(stallMs / 3));
+  let cancelTimer: (() => void) | null = null;
+  let marker = '';
+  let movedAtMs = 0;
+  let lookedAtMs = 0;
+  let stage: 'moving' | 'kicked' | 'stalled' = 'moving';
+
+  const look = () => {
+    const watched = parts.watch();
+    const nowMs = clock.monotonic();
+    const hasSlept = cancelTimer !== null && nowMs - lookedAtMs > 3 * intervalMs;
+    lookedAtMs = nowMs;
+    if (!watched.hasWork || !watched.isReachable || watched.marker !== marker || hasSlept) {
+      marker = watched.marker;
+      movedAtMs = nowMs;
+      if (stage === 'stalled') parts.moved();
+      stage = 'moving';
+    } else if (nowMs - movedAtMs >= stallMs && stage === 'moving') {
+      stage = 'kicked';
+      parts.kick();
+    } else if (nowMs - movedAtMs >= stallMs + intervalMs && stage === 'kicked') {
+      stage = 'stalled';
+      parts.stalled(watched.waitsFor);
+    }
+    if (watched.hasWork) again();
+    else stop();
+  };
+
+  const again = () => {
+    cancelTimer ??= clock.timer(intervalMs, () => {
+      cancelTimer = null;
+      look();
+    });
+  };
+
+  const stop = () => {
+    cancelTimer?.();
+    cancelTimer = null;
+  };
+
+  return {
+    begin: () => {
+      if (cancelTimer === null) look();
+    },
+    stop,
+  };
+}
