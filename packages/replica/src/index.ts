@@ -31,7 +31,7 @@ export type {
   Subject,
   Undo,
 } from './client/replica.ts';
-export type { Write } from './client/write.ts';
+export type { EarlierWrite, Write } from './client/write.ts';
 export type { Signal } from './host/observe.ts';
 export type { JournalEntry } from './link/messages.ts';
 export type { LogStatus, Phase, Status } from './link/status.ts';

@@ -23,7 +23,7 @@ import type { CommitOptions, Desk, DeskItem, NotAPromise, ReadTx, Replica, Settl
 import { rowMaker } from './rows.ts';
 import { createSubject, type WritableSubject } from './subject.ts';
 import { type TransactParts, transact } from './transact.ts';
-import { type Durable, LinkedWrite, type Write } from './write.ts';
+import { type Durable, type EarlierWrite, earlierWrite, LinkedWrite, type Write } from './write.ts';
 
 export interface LinkedReplicaParts<S extends Schema> {
   readonly link: Link;
@@ -118,10 +118,9 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
     return { link: this.#link, schema, data, ids: this.#ids, compile: this.#compile };
   }
 
-  async write(id: string): Promise<Write<unknown> | undefined> {
+  async write(id: string): Promise<EarlierWrite | undefined> {
     const outcome = await this.#ask('outcome', { action: id });
-    if (outcome === null) return undefined;
-    return new LinkedWrite<unknown>(this.#link, id, Promise.resolve({ seq: 0, result: undefined }));
+    return outcome === null ? undefined : earlierWrite(this.#link, id, outcome.state);
   }
 
   // ── reads ─────────────────────────────────────────────────────────────────────────────────────────────────────────

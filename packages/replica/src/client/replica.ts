@@ -4,7 +4,7 @@ import type { JournalEntry } from '../link/messages.ts';
 import type { Status } from '../link/status.ts';
 import type { Live } from './live.ts';
 import type { Query } from './query-compiler.ts';
-import type { Write } from './write.ts';
+import type { EarlierWrite, Write } from './write.ts';
 
 /** Refuses by type what would run after the commit is over. */
 export type NotAPromise<T> = T extends PromiseLike<unknown> ? 'a commit callback must not be async' : unknown;
@@ -138,7 +138,7 @@ export interface Replica<S extends Schema> extends AsyncDisposable {
   live<O>(query: Query<S, O>): Live<O>;
 
   /** A write made before, in this run or an earlier one; undefined if nothing is known of it (any more). */
-  write(id: string): Promise<Write<unknown> | undefined>;
+  write(id: string): Promise<EarlierWrite | undefined>;
 
   follow(log: string): Promise<void>;
   unfollow(log: string): Promise<void>;

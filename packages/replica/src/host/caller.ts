@@ -12,6 +12,7 @@ import {
   type Requests,
   type Tell,
 } from '../link/messages.ts';
+import type { Status } from '../link/status.ts';
 import type { HostSync } from './host.ts';
 import type { LiveQueries, LiveRows, Watcher } from './live-queries.ts';
 import type { Observe } from './observe.ts';
@@ -28,6 +29,7 @@ export interface CallerParts {
   readonly waiters: Waiters;
   readonly observe: Observe;
   readonly inspect: () => JsonObject;
+  readonly status: () => Status;
   /** A newer host has the file: this one must not go on. */
   readonly outranked: (fault: Fault) => void;
   readonly left: (caller: Caller) => void;
@@ -130,6 +132,11 @@ export class Caller implements Channel, Watcher {
     if (fault.code === 'outranked') this.#parts.outranked(fault);
   }
 
+  /** Whoever asked for what changes it finds it changed when he is answered. */
+  #tellStatus(): void {
+    this.tell({ tell: 'status', status: this.#parts.status() });
+  }
+
   #wait(id: string, end: () => void): typeof LATER {
     if (this.#waits.size >= LIMITS.linkRequestsMax) {
       end();
@@ -178,6 +185,7 @@ export class Caller implements Channel, Watcher {
       this.#wait(id, cancel.cancel);
       this.#parts.sync.settle(cancel.signal).then((report) => {
         this.#waits.delete(id);
+        this.#tellStatus();
         this.#say(id, report);
       });
       return LATER;
@@ -191,6 +199,7 @@ export class Caller implements Channel, Watcher {
         for (const { id, revision } of items)
           given(state.resolve({ ids: [id], choice, ...(revision === undefined ? {} : { revision }) }));
       });
+      this.#tellStatus();
     },
     discard: ({ items }) => given(this.#parts.state.discard(items)),
     undo: ({ scope, skipChanged }) => given(this.#parts.state.undo(scope, { skipChanged })),
@@ -198,8 +207,14 @@ export class Caller implements Channel, Watcher {
     undoState: ({ scope }) => this.#parts.state.undoState(scope),
     follow: ({ log }) => this.#parts.state.follow(log),
     unfollow: ({ log }) => this.#parts.state.unfollow(log),
-    pause: () => this.#parts.sync.pause(),
-    resume: () => this.#parts.sync.resume(),
+    pause: () => {
+      this.#parts.sync.pause();
+      this.#tellStatus();
+    },
+    resume: () => {
+      this.#parts.sync.resume();
+      this.#tellStatus();
+    },
     nudge: ({ why }) => (why === 'credentials' ? this.#parts.sync.credentialsChanged() : this.#parts.sync.kick(why)),
     adopt: ({ log }) => this.#parts.state.adopt(log),
     journal: ({ before }) => this.#parts.state.journal.page(before),

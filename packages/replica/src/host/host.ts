@@ -66,13 +66,19 @@ export function openHost(parts: HostParts): Host {
   const { promise: ended, resolve: sayEnded } = Promise.withResolvers<Fault>();
   let end: Fault | null = null;
   let isUndoDue = false;
+  let toldUndo = '';
 
   const tellAll = (tell: Tell) => {
     for (const caller of callers) caller.tell(tell);
   };
   const tellUndo = () => {
     isUndoDue = false;
-    if (end === null && callers.size > 0) tellAll({ tell: 'undo', undo: state.undoState('main') });
+    if (end !== null || callers.size === 0) return;
+    const undo = state.undoState('main');
+    const text = JSON.stringify(undo);
+    if (text === toldUndo) return;
+    toldUndo = text;
+    tellAll({ tell: 'undo', undo });
   };
   const stopListening = [
     state.onChange((change) => {
@@ -128,6 +134,7 @@ export function openHost(parts: HostParts): Host {
         waiters,
         observe,
         inspect: () => ({ ...factsOf(state), ...parts.inspect?.() }),
+        status: () => publicStatus(sync.status, parts.place),
         outranked: (fault) => {
           closing ??= close(fault);
         },

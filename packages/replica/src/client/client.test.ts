@@ -1,0 +1,237 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join, resolve } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { TestSchema } from '../host/host.fixture.ts';
+import { createClient, isHoldfastError, type Replica } from '../index.ts';
+import { type Bench, openBench, until } from './client.fixture.ts';
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await openBench();
+});
+afterEach(() => bench.end());
+
+const codeOf = (promise: PromiseLike<unknown>) =>
+  promise.then(
+    () => 'fine',
+    (cause) => (isHoldfastError(cause) ? cause.code : String(cause)),
+  );
+const titles = async (of: Replica<TestSchema>) =>
+  (await of.query((db) => db.selectFrom('issue').select('title').orderBy('title'))).map(({ title }) => title);
+
+test('[AC2] signing out refuses where work is unsent, and does nothing then', async () => {
+  const client = bench.client('ana');
+  const replica = await client.open('acme');
+  await replica.settle();
+  await replica.pause();
+  await replica.commit((tx) => tx.issue.create({ title: 'A' }));
+  const refused = await client.signOut({ unsent: 'refuse' }).catch((cause: unknown) => cause);
+  expect(refused).toMatchObject({ code: 'needs-attention', details: { reason: 'unsent-work', unsent: 1 } });
+  expect(client.session.current).toBe('signed-in');
+  expect(await titles(replica)).toEqual(['A']);
+  await replica.resume();
+  await replica.settle();
+  await client.signOut({ unsent: 'refuse' });
+  expect(client.session.current).toBe('none');
+});
+
+test('[AC2] unsent work of a workspace that is not open counts too', async () => {
+  const client = bench.client('ana');
+  const closed = await client.open('globex');
+  await closed.pause();
+  await closed.commit((tx) => tx.issue.create({ title: 'A' }));
+  await closed.close();
+  await client.open('acme');
+  expect(await client.workspaces()).toEqual(
+    expect.arrayContaining([
+      { id: 'globex', name: 'globex', unsent: 1, attention: 0 },
+      { id: 'acme', name: 'acme', unsent: 0, attention: 0 },
+    ]),
+  );
+  expect(await codeOf(client.signOut({ unsent: 'refuse' }))).toBe('needs-attention');
+});
+
+test('[AC2] keep leaves everything on the device for the next time', async () => {
+  const client = bench.client('ana');
+  const replica = await client.open('acme');
+  await replica.pause();
+  await replica.commit((tx) => tx.issue.create({ title: 'A' }));
+  const heard: string[] = [];
+  client.session.subscribe(() => heard.push(client.session.current));
+  await client.signOut({ unsent: 'keep' });
+  expect(heard).toEqual(['none']);
+  expect(await codeOf(client.open('acme'))).toBe('unauthenticated');
+  expect(await codeOf(replica.query((db) => db.selectFrom('issue').select('id')))).toBe('closed');
+  await client.signIn({ id: 'ana', token: () => 'ana-token' });
+  const again = await client.open('acme');
+  expect(await titles(again)).toEqual(['A']);
+  await again.settle();
+});
+
+test('[AC2 OB7] export writes what is unsent of every workspace, each as a pack of its own', async () => {
+  const client = bench.client('ana');
+  for (const workspace of ['acme', 'globex']) {
+    const replica = await client.open(workspace);
+    await replica.pause();
+    await replica.commit((tx) => tx.issue.create({ title: `in ${workspace}` }));
+  }
+  const packs: Uint8Array[] = [];
+  await client.signOut({ unsent: 'export', to: new WritableStream({ write: (chunk) => void packs.push(chunk) }) });
+  expect(packs).toHaveLength(2);
+  const elsewhere = await bench.client('ana').open('acme');
+  const taken = await Promise.all(packs.map((pack) => codeOf(elsewhere.unpack(pack))));
+  expect(taken.sort()).toEqual(['fine', 'other-account']);
+  expect(await titles(elsewhere)).toEqual(['in acme']);
+});
+
+test('[AC2] whoever else signs in gets a replica of his own; what is open stops sending and stays', async () => {
+  const client = bench.client('ana');
+  const anas = await client.open('acme');
+  await anas.settle();
+  await client.signIn({ id: 'ben', token: () => 'ben-token' });
+  expect(client.session.current).toBe('other-account');
+  await anas.commit((tx) => tx.issue.create({ title: 'of Ana' }));
+  const bens = await client.open('acme');
+  await bens.commit((tx) => tx.issue.create({ title: 'of Ben' }));
+  await bens.settle();
+  expect(await titles(bens)).toEqual(['of Ben']);
+  expect((await anas.settle({ signal: AbortSignal.timeout(50) })).settled).toBe(false);
+  expect(await titles(anas)).toContain('of Ana');
+  await client.signIn({ id: 'ana', token: () => 'ana-token' });
+  await anas.settle();
+  await until(async () => (await titles(bens)).length === 2 || client.session.current !== 'signed-in');
+  expect(await titles(anas)).toEqual(['of Ana', 'of Ben']);
+});
+
+test('[AC1] a session that ended is told once; with fresh credentials everything goes on in place', async () => {
+  let token = 'ana-token';
+  const client = bench.client('ana', { account: { id: 'ana', token: () => token } });
+  const replica = await client.open('acme');
+  await replica.settle();
+  token = 'expired';
+  const heard: string[] = [];
+  client.session.subscribe(() => heard.push(client.session.current));
+  const write = replica.commit((tx) => tx.issue.create({ title: 'A' }));
+  await write;
+  await until(() => client.session.current === 'sign-in-needed');
+  expect(replica.status.current.phase).toBe('sign-in-needed');
+  expect(heard).toEqual(['sign-in-needed']);
+  token = 'ana-token';
+  await client.signIn({ id: 'ana', token: () => token });
+  await write.ordered();
+  await until(() => client.session.current === 'signed-in');
+});
+
+test('[AC2] a replica opens offline, with no ledger and an expired token', async () => {
+  const dir = join(bench.folder, 'offline');
+  const first = bench.client('ana', { dir });
+  const replica = await first.open('acme');
+  await replica.commit((tx) => tx.issue.create({ title: 'A' })).ordered();
+  await first.close();
+  const again = bench.client('ana', { dir, account: { id: 'ana', token: () => Promise.reject(new Error('expired')) } });
+  const offline = await again.open('acme');
+  expect(await titles(offline)).toEqual(['A']);
+  await offline.commit((tx) => tx.issue.create({ title: 'B' }));
+  expect(await titles(offline)).toEqual(['A', 'B']);
+});
+
+test('[F169] a second process is told who holds the replica, and how to go on', async () => {
+  const dir = join(bench.folder, 'shared');
+  const client = bench.client('ana', { dir });
+  await client.open('acme');
+  const refused = await bench
+    .client('ana', { dir })
+    .open('acme')
+    .catch((cause: unknown) => cause);
+  expect(refused).toMatchObject({ code: 'replica-in-use', retry: 'safe', details: { pid: process.pid } });
+  expect(String(refused)).toContain(`kill ${process.pid}`);
+});
+
+test('[OW2 F169] a forced take-over fences the first host off, and nothing of it takes effect', async () => {
+  const dir = join(bench.folder, 'taken');
+  const first = await bench.client('ana', { dir }).open('acme');
+  await first.commit((tx) => tx.issue.create({ title: 'before' }));
+  const second = await bench.client('ana', { dir, takeOver: true }).open('acme');
+  expect(await codeOf(first.commit((tx) => tx.issue.create({ title: 'fenced' })))).toBe('outranked');
+  await until(() => first.status.current.phase === 'stopped');
+  expect(await codeOf(first.query((db) => db.selectFrom('issue').select('id')))).toBe('outranked');
+  await second.commit((tx) => tx.issue.create({ title: 'after' }));
+  await second.settle();
+  expect(await titles(second)).toEqual(['after', 'before']);
+});
+
+test('[P1] a commit that was answered survives a kill of its process', async () => {
+  const dir = join(bench.folder, 'killed');
+  const source = `import { createClient } from ${JSON.stringify(resolve(import.meta.dirname, '../index.ts'))};
+    import { testSchema } from ${JSON.stringify(resolve(import.meta.dirname, '../host/host.fixture.ts'))};
+    const client = createClient({ schema: testSchema, ledger: 'http://127.0.0.1:1', dir: ${JSON.stringify(dir)}, account: { id: 'ana', token: () => 'x' } });
+    const replica = await client.open('acme');
+    for (let at = 0; ; at += 1) { await replica.commit((tx) => tx.issue.create({ title: String(at) })); process.stdout.write(at + '\\n'); }`;
+  const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', source], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    cwd: import.meta.dirname,
+  });
+  let said = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+    if (said.includes('25\n')) child.kill('SIGKILL');
+  });
+  await once(child, 'exit');
+  const answered = said.split('\n').filter((line) => line !== '').length;
+  const replica = await createClient({
+    schema: (await import('../host/host.fixture.ts')).testSchema,
+    ledger: 'http://127.0.0.1:1',
+    dir,
+    account: { id: 'ana', token: () => 'x' },
+  }).open('acme');
+  expect((await titles(replica)).length).toBeGreaterThanOrEqual(answered);
+  await replica.close();
+});
+
+test('[LK1] a host in a worker serves the same client', async () => {
+  const client = bench.client('ana', {
+    worker: () => new Worker(new URL('../worker.ts', import.meta.url)),
+    dir: join(bench.folder, 'worker'),
+  });
+  const replica = await client.open('acme');
+  using live = replica.live((db) => db.selectFrom('issue').select(['title', 'done', 'labels']));
+  const write = replica.commit((tx) => tx.issue.create({ title: 'A', labels: ['x'] }));
+  await write.shown();
+  expect(live.current.rows).toEqual([{ title: 'A', done: false, labels: ['x'] }]);
+  await write.ordered();
+  expect(replica.status.current.storage).toBe('durable');
+  const refused = await replica.commit((tx) => tx.issue.create({} as never)).catch((cause: unknown) => cause);
+  expect(refused).toMatchObject({ code: 'invalid-change' });
+  await replica.close();
+  const again = await client.open('acme');
+  expect(await titles(again)).toEqual(['A']);
+});
+
+test('[LK1] a worker that dies fails what waits, and says so', async () => {
+  const workers: Worker[] = [];
+  const client = bench.client('ana', {
+    worker: () => {
+      const worker = new Worker(new URL('../worker.ts', import.meta.url));
+      workers.push(worker);
+      return worker;
+    },
+    dir: join(bench.folder, 'dying'),
+  });
+  const replica = await client.open('acme');
+  await replica.commit((tx) => tx.issue.create({ title: 'A' }));
+  await replica.pause();
+  const id = replica.commit((tx) => tx.issue.create({ title: 'B' }));
+  await id;
+  const waiting = codeOf(id.ordered());
+  await workers[0]?.terminate();
+  expect(await waiting).toBe('no-owner');
+  expect(replica.status.current.phase).toBe('stopped');
+});
+
+test('[LK1] what cannot be served here is refused with what to do', () => {
+  const options = { schema: {} as TestSchema, ledger: 'http://x', account: { id: 'a' } };
+  expect(() => createClient({ ...options, via: 'daemon' })).toThrow(/daemon/);
+  expect(() => createClient(options)).toThrow(/dir/);
+});
