@@ -40,7 +40,7 @@ function declare(outDir: string): void {
         typeRoots: [join(ROOT, 'node_modules/@types')],
       },
       include: PACKAGES.map((name) => join(ROOT, `packages/${name}/src`)),
-      exclude: [join(ROOT, 'packages/**/*.test.ts'), join(ROOT, 'packages/**/*.test-d.ts')],
+      exclude: ['test', 'test-d', 'fixture'].map((kind) => join(ROOT, `packages/**/*.${kind}.ts`)),
     }),
   );
   const { status, stdout } = spawnSync('tsc', ['-p', project], { encoding: 'utf8', cwd: ROOT });

@@ -29,8 +29,8 @@ export function citationsOf(text: string): string[] {
   return [...text.matchAll(CITED)].flatMap((match) => (match[1] as string).split(/[ ,]+/).filter(Boolean));
 }
 
-/** Invariants (I..), faults (F..) and security checks (S..) are numbered in docs/PROOF.md, not in the spec. */
-const isCatalogueId = (id: string): boolean => /^[IFS]\d{2,3}$/.test(id);
+/** Promises (P..), invariants (I..), faults (F..) and security checks (S..) are numbered in docs/PROOF.md. */
+const isCatalogueId = (id: string): boolean => /^([IFS]\d{2,3}|P[1-8])$/.test(id);
 
 function testFiles(): string[] {
   return FOLDERS.flatMap((folder) =>
