@@ -1,3 +1,4 @@
+import type { EngineDevice } from '@holdfast/replica/testing/engine';
 import type { World } from './world.ts';
 
 /** One broken promise, named by its invariant. */
@@ -82,6 +83,18 @@ async function readLog(
   }
 }
 
+/** Open obligations, each with what its operation is in the outbox. */
+const owedOf = (engine: EngineDevice): string =>
+  engine.coordinator.obligations
+    .open()
+    .map(({ identity, class: of, reason, disposition }) => {
+      const row = engine.database
+        .prepare('SELECT state, held_by, judge_at FROM main.hf_outbox WHERE request_id = ?')
+        .get(identity);
+      return `${of} ${identity} ${reason} ${disposition}: ${JSON.stringify(row ?? null)}`;
+    })
+    .join('; ');
+
 /** What must hold at rest, after faults have stopped. */
 export async function checkQuiet(world: World): Promise<Violation[]> {
   const found = checkStep(world);
@@ -126,7 +139,7 @@ export async function checkQuiet(world: World): Promise<Violation[]> {
       found.push({
         invariant: 'I21',
         device: name,
-        what: `${open} obligations are still open: ${JSON.stringify(engine.coordinator.obligations.open()[0])}`,
+        what: `${open} obligations are still open: ${owedOf(engine)}`,
       });
     for (const action of device.resolved) {
       const outcome = engine.state.outcome(action);

@@ -69,6 +69,8 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   let clock = time.clockFor({ skewMs: 0 });
   let engine: EngineDevice | null = null;
   let starts = 0;
+  // Of this device's whole life: what its file forgets, its ids may not repeat.
+  let commits = 0;
   return {
     name,
     account: parts.account,
@@ -94,7 +96,8 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     },
     commit: (build) => {
       if (engine === null) return null;
-      const idRandom = random.fork(`ids-${resolved.size}-${starts}-${time.elapsedMs}`);
+      commits += 1;
+      const idRandom = random.fork(`ids-${commits}`);
       const newId = () => uuidv7(clock.now(), idRandom);
       const recorded = recordCommit(
         schema,

@@ -231,6 +231,17 @@ export class Outbox {
     return { operations, events, bytes, more: false };
   }
 
+  answeredSince(requestIds: readonly string[]): readonly { readonly requestId: string; readonly outcome: string }[] {
+    return requestIds.flatMap((requestId) => {
+      const row = this.byRequest(requestId);
+      if (row !== undefined && row.state !== 'accepted') return [];
+      const closed = this.#store.database
+        .prepare("SELECT outcome ->> 'state' AS state FROM main.hf_outcome WHERE action_id = ?")
+        .get(this.#actionOf(requestId));
+      return [{ requestId, outcome: row?.state ?? (closed?.['state'] as string | undefined) ?? 'replaced' }];
+    });
+  }
+
   markSending(requestIds: readonly string[]): void {
     for (const requestId of requestIds)
       this.#store.database
@@ -402,6 +413,18 @@ export class Outbox {
     const fault = { code: 'prior-missing', facts: { reason: 'what it was made on is not on its way' } } as const;
     this.setAside(entities, row, 'parked', fault);
     this.#desk.open(row, 'engine', fault);
+  }
+
+  /**
+   * What was accepted ahead of the head, in an epoch that ended or at versions that others have now, is asked about again
+   * under its request id: the ledger says once more where it is, or takes it.
+   */
+  askAgain(log: string, which: { readonly upTo: number }): void {
+    this.#store.database
+      .prepare(
+        "UPDATE main.hf_outbox SET state = 'queued', answer = NULL WHERE log = ? AND state = 'accepted' AND state <> 'queued' AND json_extract(answer, '$.firstVersion') + events - 1 <= ?",
+      )
+      .run(log, which.upTo);
   }
 
   // ── owed work and wishes (OB3) ────────────────────────────────────────────────────────────────────────────────────

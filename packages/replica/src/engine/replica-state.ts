@@ -66,6 +66,8 @@ export interface ReplicaState {
     nowMs: number;
     only?: readonly string[];
   }): PushBatch;
+  /** Of these request ids, those under which nothing waits for an answer any more: in the log, accepted, or closed. */
+  answeredSince(requestIds: readonly string[]): readonly { readonly requestId: string; readonly outcome: string }[];
   /** In the transaction that starts the permit: the operations become `sending`. */
   markSending(requestIds: readonly string[]): void;
   /** In the transaction that stores an unknown outcome or a restart: they are `queued` again under their request ids. */

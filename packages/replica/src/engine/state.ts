@@ -60,7 +60,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
   const outbox = new Outbox(store, desk);
   const judge = new Judge({ store, outbox, desk });
   const lost = new LostWork({ store, outbox, judge });
-  const logs = new Logs({ store, lost });
+  const logs = new Logs({ store, outbox, lost });
   const bootstrap = new BootstrapState({ store, outbox, logs, lost, desk });
   const journal = createJournal(store);
   let entities = new LocalEntities(store);
@@ -154,6 +154,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
         entities.flush();
         return outbox.takePush(request);
       }),
+    answeredSince: (requestIds) => outbox.answeredSince(requestIds),
     markSending: (requestIds) => writing(() => outbox.markSending(requestIds)),
     markUnknown: (requestIds, fault, retryAtMs) => writing(() => outbox.markUnknown(requestIds, fault, retryAtMs)),
     recordResults: (log, results, nowMs) =>

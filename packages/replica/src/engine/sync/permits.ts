@@ -28,7 +28,9 @@ export interface Permits {
   confirmed(events: readonly { readonly requestId: string; readonly version: number }[]): void;
   /** Inside the work of the repair that swaps (PM9). */
   settleByRepair(permit: Permit): void;
-  /** Request ids that open push obligations of this log name. */
+  /** These stopped to wait for an answer: what was owed for them is known already. */
+  answeredSince(operations: readonly { readonly requestId: string; readonly outcome: string }[]): void;
+  /** Request ids that open push obligations of this log name, each once. */
   owed(log: string): readonly string[];
   /** PM8, PM12: permits of earlier runs, and overdue ones that nobody works on. Their operations are queued again. */
   settleOld(
@@ -87,11 +89,17 @@ export function createPermits(coordinator: Coordinator): Permits {
 
     confirmed: (events) => void coordinator.settleByConfirmed(events),
     settleByRepair: (permit) => done(coordinator.settleByRepair(permit)),
-    owed: (log) =>
-      coordinator.obligations
-        .open({ log })
-        .filter((obligation) => obligation.class === 'push')
-        .map(({ identity }) => identity),
+    answeredSince: (operations) => {
+      for (const { requestId, outcome } of operations) {
+        const owed = coordinator.obligations.forOperations([requestId]).filter((one) => one.class === 'push');
+        const ids = owed.map(({ id }) => id);
+        done(coordinator.obligations.close(ids, { kind: 'answered-since', outcome }));
+      }
+    },
+    owed: (log) => {
+      const owed = coordinator.obligations.open({ log }).filter((obligation) => obligation.class === 'push');
+      return [...new Set(owed.map(({ identity }) => identity))];
+    },
     settleOld: (old) => {
       const { ended, untouched } =
         old.of === 'overdue' ? coordinator.expire(old.working) : coordinator.settleEarlierInstances();

@@ -13,7 +13,14 @@ export async function recoverOnce(
   facts: LogFacts,
   retryInMs: (retryAfterMs: number | null) => number,
 ): Promise<Step> {
+  closeAnswered(parts, facts.log);
   const owed = parts.permits.owed(facts.log);
   if (owed.length === 0) return { step: 'nothing' };
   return pushOnce(parts, facts, retryInMs, owed);
+}
+
+/** A page or frame with an operation's own events can pass while its push is on the way, which is then owed in vain. */
+function closeAnswered(parts: SyncParts, log: string): void {
+  const answered = parts.state.answeredSince(parts.permits.owed(log));
+  if (answered.length > 0) parts.write(() => parts.permits.answeredSince(answered));
 }
