@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { registerImport } from './commands/import.ts';
 import { registerLedger } from './commands/ledger.ts';
 import { registerDemo } from './commands/register-demo.ts';
 import { registerReplica } from './commands/replica.ts';
@@ -44,6 +45,7 @@ export async function run(
   registerSchema(program, context);
   registerReplica(program, context);
   registerLedger(program, context);
+  registerImport(program, context);
   try {
     await program.parseAsync(
       args.filter((one) => one !== '--json'),
