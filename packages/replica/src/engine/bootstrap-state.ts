@@ -177,6 +177,7 @@ export class BootstrapState {
     if (!this.#staged(log).scanned) stop('not-ready', { log, reason: 'not everything has been fetched' });
     if (common === null) this.#catchUp(log);
     const staged = this.#staged(log);
+    const epochBefore = this.#logs.get(log)?.epoch ?? null;
     const pending = this.#rememberSeen(log, entities);
     const seenVersions = common === null ? null : this.#lost.versionsAt(log, common);
     entities.forget();
@@ -193,7 +194,7 @@ export class BootstrapState {
       entities.setConfirmed(entity, { version: state?.version ?? deletedVersion(this.#store, log, type, id), state });
     }
     this.#declareTypes(log);
-    this.#retireConfirmed(log, entities, staged);
+    this.#retireConfirmed(log, entities, staged, epochBefore);
     if (seenVersions !== null) {
       this.#logs.adopted(log);
       this.#lost.offer(entities, log, seenVersions);
@@ -350,7 +351,7 @@ export class BootstrapState {
   }
 
   /** Own work that is in the state that was fetched: its events came, or its answer named a version below the head (IN1). */
-  #retireConfirmed(log: string, entities: LocalEntities, staged: Staged): void {
+  #retireConfirmed(log: string, entities: LocalEntities, staged: Staged, epochBefore: string | null): void {
     const { database } = this.#store;
     const confirmed = database
       .prepare(
@@ -368,6 +369,7 @@ export class BootstrapState {
       const last = row.answer.firstVersion + row.drafts.length - 1;
       if (last <= staged.head) this.#outbox.retire(entities, row, last);
     }
+    if (epochBefore !== staged.epoch) this.#outbox.askAgain(log, { upTo: Number.MAX_SAFE_INTEGER });
   }
 
   #find(log: string): Staged | undefined {

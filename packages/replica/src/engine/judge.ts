@@ -284,6 +284,7 @@ export class Judge {
         case 'unchanged':
           // Its bytes stand; a request that was answered once needs a new id to be judged again.
           if (isAnswered || row.heldBy !== null) this.#rewrite(entities, row, row.drafts);
+          else this.#outbox.putBack(entities, row);
           return;
         case 'nothing-left': {
           // Theirs did all of it: it is in the log, by other hands. Or it was decided against, and its author is told.
@@ -358,7 +359,12 @@ export class Judge {
         row.seq,
       );
     this.#outbox.takeOut(entities, row);
-    this.#outbox.putBack(entities, { ...row, drafts });
+    entities.forgetDrafts(row.seq);
+    // What it builds on may itself still wait for a person (ST2).
+    const frame = this.#outbox.bySeq(row.seq)?.frame ?? row.frame;
+    const holder = this.#outbox.holderOf(entities, { ...row, drafts, frame });
+    if (holder === null) this.#outbox.putBack(entities, { ...row, drafts });
+    else this.#outbox.hold(entities, { ...row, drafts, state: 'queued' }, holder);
     this.#store.tracker.outbox = true;
   }
 }

@@ -2,15 +2,18 @@ import { chainStart, type Fault, LIMITS, type LogStanding, type Position, StateS
 import { stop } from './fault-error.ts';
 import type { LocalEntities } from './local.ts';
 import type { LostWork } from './lost-work.ts';
+import type { Outbox } from './outbox.ts';
 import type { FollowedLog } from './replica-state.ts';
 import { faultText, type ReplicaStore, readFault } from './replica-store.ts';
 
 /** The logs that a replica follows: where it stands in each, and what the ledger last said of them. */
 export class Logs {
   readonly #store: ReplicaStore;
+  readonly #outbox: Outbox;
   readonly #lost: LostWork;
 
-  constructor(parts: { readonly store: ReplicaStore; readonly lost: LostWork }) {
+  constructor(parts: { readonly store: ReplicaStore; readonly outbox: Outbox; readonly lost: LostWork }) {
+    this.#outbox = parts.outbox;
     this.#store = parts.store;
     this.#lost = parts.lost;
   }
@@ -76,7 +79,9 @@ export class Logs {
   recordStanding(entities: LocalEntities, standing: LogStanding): void {
     const { database, tracker } = this.#store;
     tracker.logs = true;
-    const row = database.prepare('SELECT identity, head, blocked FROM main.hf_log WHERE log = ?').get(standing.log);
+    const row = database
+      .prepare('SELECT identity, epoch, head, blocked FROM main.hf_log WHERE log = ?')
+      .get(standing.log);
     if (row === undefined) return;
     if (!('head' in standing)) {
       this.block(standing.log, {
@@ -114,6 +119,7 @@ export class Logs {
         standing.head.attest ?? null,
         standing.log,
       );
+    if (row['epoch'] !== standing.epoch) this.#outbox.askAgain(standing.log, { upTo: Number.MAX_SAFE_INTEGER });
     // Our position is in the log again (HL3): what was lost is there as it was.
     if (readFault(row['blocked'])?.code === 'history-changed') this.#lost.found(entities, standing.log);
     if (first) {

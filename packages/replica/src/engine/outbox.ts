@@ -664,10 +664,15 @@ export class Outbox {
     const own = new Set(row.drafts.map((draft) => draft.id));
     for (const { prior, entityType, entityId } of row.drafts) {
       if (prior === undefined || own.has(prior)) continue;
-      for (const seq of this.#on(entities, { log: row.log, type: entityType, id: entityId })) {
-        if (seq >= row.seq || named.has(seq)) continue;
-        const one = this.bySeq(seq);
-        if (one?.drafts.some((draft) => draft.id === prior) === true) named.set(seq, one);
+      // The nearest first: a chain names what stands right before.
+      const before = this.#on(entities, { log: row.log, type: entityType, id: entityId }).filter(
+        (seq) => seq < row.seq,
+      );
+      for (const seq of before.sort((a, b) => b - a)) {
+        const one = named.get(seq) ?? this.bySeq(seq);
+        if (one?.drafts.some((draft) => draft.id === prior) !== true) continue;
+        named.set(seq, one);
+        break;
       }
     }
     return [...named.values()];
