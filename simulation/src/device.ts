@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  type EventDraft,
   keyedId,
   type Platform,
   recordCommit,
@@ -33,6 +34,8 @@ export interface SimulatedDevice<S extends Schema> {
   readonly engine: EngineDevice | null;
   /** Action ids of commits that resolved: durable here, for ever (I01). */
   readonly resolved: Set<string>;
+  /** What each of them said, as it was first written. */
+  readonly said: ReadonlyMap<string, readonly EventDraft[]>;
   /** What a copied file brought along: also another device's to answer for. */
   readonly inherited: Set<string>;
   /** Actions that two files of one account may close each in its own way: a copy, or yesterday's file. */
@@ -63,6 +66,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   const network = createDeviceNetwork({ time, random: random.fork('network'), ledger: parts.ledger });
   const file = join(parts.folder, `${name}.sqlite`);
   const resolved = new Set<string>();
+  const said = new Map<string, readonly EventDraft[]>();
   const inherited = new Set<string>();
   const mayBeBoth = new Set<string>();
   let kept: ReadonlySet<string> = new Set();
@@ -77,6 +81,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     network,
     file,
     resolved,
+    said,
     inherited,
     mayBeBoth,
     keep: () => {
@@ -110,7 +115,11 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       const { changes, seen } = recorded.value;
       const outcome = engine.state.commit({ actionId, log: 'main', changes, seen, reads: [] });
       if (!outcome.ok) return null;
-      if (outcome.value.eventIds.length > 0) resolved.add(actionId);
+      if (outcome.value.eventIds.length > 0) {
+        resolved.add(actionId);
+        const row = engine.database.prepare('SELECT drafts FROM main.hf_outbox WHERE action_id = ?').get(actionId);
+        said.set(actionId, JSON.parse((row?.['drafts'] as string | undefined) ?? '[]') as EventDraft[]);
+      }
       return actionId;
     },
     start: () => {
