@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { createClient } from '@holdfast/replica';
+import { createClient, type Replica } from '@holdfast/replica';
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 import { readGithubIssues, recordIssue } from '../github-issues.ts';
 import type { CommandContext } from '../main.ts';
 import { countOf, tokenFrom } from '../options.ts';
-import { trackerSchema } from '../tracker-schema.ts';
+import { type TrackerSchema, trackerSchema } from '../tracker-schema.ts';
 
 interface ImportOptions {
   readonly dir: string;
@@ -54,7 +54,7 @@ export function registerImport(program: Command, context: CommandContext): void 
       });
       const replica = await client.open(options.workspace);
       // What is here already tells what a second run need not bring.
-      await replica.settle({ signal: AbortSignal.timeout(30_000) }).catch(() => undefined);
+      await settleWithin(replica, 30_000);
       let issues = 0;
       let comments = 0;
       let already = 0;
@@ -74,15 +74,35 @@ export function registerImport(program: Command, context: CommandContext): void 
         output.progress(`${issues} issues, ${comments} comments …`);
       }
       output.progress('Sending …');
-      const settled = await replica.settle({ signal: AbortSignal.timeout(60_000) }).catch(() => null);
+      const isSettled = await settleWithin(replica, 60_000);
       const { unsent } = replica.status.current;
       output.value({ issues, comments, already, unsent });
       output.line(
         `${issues} issues with ${comments} comments imported${already > 0 ? `, ${already} were here already` : ''}.`,
       );
-      if (settled === null || (unsent ?? 0) > 0) {
+      if (!isSettled || (unsent ?? 0) > 0) {
         output.line(`They are durable in ${options.dir}; ${unsent} batches wait for the ledger at ${options.ledger}.`);
         context.exit(EXIT.notReachable);
       }
     });
+}
+
+/** A ledger that does not answer is not waited for: the work is durable here. */
+const OFFLINE_MS = 3_000;
+
+async function settleWithin(replica: Replica<TrackerSchema>, ms: number): Promise<boolean> {
+  const giveUp = new AbortController();
+  const overall = setTimeout(() => giveUp.abort(), ms);
+  const offline = setInterval(() => {
+    if (replica.status.current.phase === 'offline') giveUp.abort();
+  }, OFFLINE_MS);
+  try {
+    await replica.settle({ signal: giveUp.signal });
+    return !giveUp.signal.aborted;
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(overall);
+    clearInterval(offline);
+  }
 }
