@@ -188,6 +188,23 @@ test('[CM6] commitAll goes on after a crash where it stopped, and writes nothing
   expect(await titles()).toHaveLength(1_302);
 });
 
+test('[CM6 CM7] all batches of one list are one undo, and one redo', async () => {
+  await replica.settle();
+  await replica.commit((tx) => tx.issue.create({ title: 'before' }), { label: 'New issue' });
+  const rows = Array.from({ length: 1_000 }, (_, at) => at);
+  const { batches } = await replica.commitAll(rows, (tx, at) => void tx.issue.create({ title: `n${at}` }), {
+    label: 'Import',
+  });
+  expect(batches).toBeGreaterThan(1);
+  await until(() => replica.undo.label === 'Import');
+  await replica.undo.undo();
+  expect(await titles()).toEqual(['before']);
+  expect([replica.undo.label, replica.undo.redoLabel]).toEqual(['New issue', 'Import']);
+  await replica.undo.redo();
+  expect(await titles()).toHaveLength(1_001);
+  expect(replica.undo.label).toBe('Import');
+});
+
 test('[CM6] commitAll cuts by bytes too', async () => {
   await replica.pause();
   const body = 'x'.repeat(200_000);
