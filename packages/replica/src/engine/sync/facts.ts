@@ -95,8 +95,14 @@ export interface Sizes {
   readonly pageEvents: number;
   readonly patience: number;
   mustGoAlone(requestId: string): boolean;
+  /** It went alone in vain not long ago: not even a recovery asks again before this (monotonic). */
+  waitsUntilMs(requestId: string): number;
   /** A push was too large for somebody on the way. True: it can be cut. False: it was one operation, and goes alone. */
-  pushTooLarge(push: { readonly bytes: number; readonly requestIds: readonly string[] }): boolean;
+  pushTooLarge(push: {
+    readonly bytes: number;
+    readonly requestIds: readonly string[];
+    readonly againAtMs: number;
+  }): boolean;
   pushTimedOut(bytes: number): void;
   pageTimedOut(): void;
   worked(): void;
@@ -104,7 +110,7 @@ export interface Sizes {
 }
 
 export function createSizes(): Sizes {
-  const alone = new Set<string>();
+  const alone = new Map<string, number>();
   let pushBytesMax: number = LIMITS.pageBytesMax;
   let pageEvents: number = LIMITS.pageEventsMax;
   let patience = 1;
@@ -126,11 +132,12 @@ export function createSizes(): Sizes {
       return patience;
     },
     mustGoAlone: (requestId) => alone.has(requestId),
-    pushTooLarge: ({ bytes, requestIds }) => {
+    waitsUntilMs: (requestId) => alone.get(requestId) ?? 0,
+    pushTooLarge: ({ bytes, requestIds, againAtMs }) => {
       halve(bytes);
       const [only] = requestIds;
       if (only === undefined || requestIds.length > 1) return true;
-      if (alone.size < LIMITS.deskListedMax) alone.add(only);
+      if (alone.size < LIMITS.deskListedMax || alone.has(only)) alone.set(only, againAtMs);
       return false;
     },
     pushTimedOut: (bytes) => {

@@ -32,6 +32,8 @@ export interface Permits {
   answeredSince(operations: readonly { readonly requestId: string; readonly outcome: string }[]): void;
   /** Request ids that open push obligations of this log name, each once. */
   owed(log: string): readonly string[];
+  /** A pull of this log is owed. */
+  owesPull(log: string): boolean;
   /** PM8, PM12: permits of earlier runs, and overdue ones that nobody works on. Their operations are queued again. */
   settleOld(
     old: { readonly of: 'earlier-instances' } | { readonly of: 'overdue'; readonly working: readonly string[] },
@@ -100,6 +102,7 @@ export function createPermits(coordinator: Coordinator): Permits {
       const owed = coordinator.obligations.open({ log }).filter((obligation) => obligation.class === 'push');
       return [...new Set(owed.map(({ identity }) => identity))];
     },
+    owesPull: (log) => coordinator.obligations.open({ log }).some((obligation) => obligation.class === 'pull'),
     settleOld: (old) => {
       const { ended, untouched } =
         old.of === 'overdue' ? coordinator.expire(old.working) : coordinator.settleEarlierInstances();

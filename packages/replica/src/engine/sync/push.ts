@@ -160,7 +160,8 @@ function takeTrouble(
   const fault = trouble.fault;
   const isUnknown = answer.kind === 'unknown';
   if (isUnknown && fault.code === 'request-timeout') facts.sizes.pushTimedOut(push.facts.sentBytes);
-  const size = { bytes: push.facts.sentBytes, requestIds: push.operations };
+  const againAtMs = parts.platform.clock.monotonic() + LIMITS.retryMaxMs;
+  const size = { bytes: push.facts.sentBytes, requestIds: push.operations, againAtMs };
 
   if (trouble.next === 'shrink' || trouble.next === 'unreadable') {
     const isCut = facts.sizes.pushTooLarge(size);

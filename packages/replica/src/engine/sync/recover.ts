@@ -14,7 +14,8 @@ export async function recoverOnce(
   retryInMs: (retryAfterMs: number | null) => number,
 ): Promise<Step> {
   closeAnswered(parts, facts.log);
-  const owed = parts.permits.owed(facts.log);
+  const nowMs = parts.platform.clock.monotonic();
+  const owed = parts.permits.owed(facts.log).filter((requestId) => facts.sizes.waitsUntilMs(requestId) <= nowMs);
   if (owed.length === 0) return { step: 'nothing' };
   return pushOnce(parts, facts, retryInMs, owed);
 }

@@ -196,6 +196,8 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
         unreachable: (trouble) => session.signal('unreachable', trouble.fault),
         worked: (logs) => {
           signIn.worked();
+          // Whatever was said of the whole replica before, it is not so any more.
+          session.signal('cleared');
           for (const { log } of logs) lanes.get(log)?.loop.kick('proof');
           reporter.changed();
         },
@@ -253,6 +255,15 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     lanes.kick(trigger);
   };
 
+  /** Work that a caller of ours set off: what fails in it is no business of his. */
+  const attempt = (work: () => void) => {
+    try {
+      work();
+    } catch (error) {
+      faults.ofLedger(error);
+    }
+  };
+
   const applyMode = () => {
     const isRunning = mode === 'running' && !session.stands;
     if (!isRunning) {
@@ -280,7 +291,7 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
       if (mode !== 'at-rest') return;
       mode = 'running';
       // PM8: before anything else is asked.
-      settleOld(parts, { of: 'earlier-instances' });
+      attempt(() => settleOld(parts, { of: 'earlier-instances' }));
       stopUpkeep.run = startUpkeep(parts);
       reconcile();
       applyMode();
@@ -289,7 +300,7 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     kick: (trigger) => {
       if (mode !== 'running') return;
       if (ENDS_WAITING.has(trigger)) {
-        parts.write(() => state.resetRetries());
+        attempt(() => parts.write(() => state.resetRetries()));
         live.backoff.reset();
         for (const { facts } of lanes.all) {
           facts.pushRefused = null;
