@@ -4,7 +4,7 @@ import { nodePlatform } from './adapters/node/platform.ts';
 import { type Account, type Client, createClientOver } from './client/client.ts';
 import { HoldfastError, publicError } from './client/holdfast-error.ts';
 import type { SyncSettings } from './engine/sync/settings.ts';
-import type { Signal } from './host/observe.ts';
+import type { Observer, Signal } from './host/observe.ts';
 import { openNodeHost } from './node/open-host.ts';
 import { fetchOf } from './node/platform-fetch.ts';
 import { workspacesIn } from './node/replica-files.ts';
@@ -99,7 +99,7 @@ export function createClient<const S extends Schema>(options: ClientOptions<S>):
             ...request,
             ...shared,
             dir,
-            ...(observe === undefined ? {} : { observe }),
+            observe,
             ...(options.logger === undefined ? {} : { logger: options.logger }),
             ...fetchOption(options),
           });
@@ -119,14 +119,14 @@ const fetchOption = ({ fetch, account }: ClientOptions<Schema>) => {
   return {};
 };
 
-/** Unobserved it stays undefined, and costs one comparison. */
-function observerOf(observe: ClientOptions<Schema>['observe']): ClientOptions<Schema>['observe'] {
+/** The app's own observer, and whoever subscribes to the channel, now or later. Unobserved it costs one comparison. */
+function observerOf(observe: ClientOptions<Schema>['observe']): Observer {
   const diagnostics = channel(DIAGNOSTICS_CHANNEL);
-  if (observe === undefined && !diagnostics.hasSubscribers) return undefined;
-  return (signal) => {
+  const observer = (signal: Signal) => {
     observe?.(signal);
     if (diagnostics.hasSubscribers) diagnostics.publish(signal);
   };
+  return Object.assign(observer, { isListening: () => observe !== undefined || diagnostics.hasSubscribers });
 }
 
 const unsupported = (reason: string) => new HoldfastError({ code: 'engine-fault', facts: { reason } });

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { TestSchema } from '../host/host.fixture.ts';
-import { createClient, isHoldfastError, type Replica } from '../index.ts';
+import { createClient, DIAGNOSTICS_CHANNEL, isHoldfastError, type Replica } from '../index.ts';
 import { type Bench, openBench, until } from './client.fixture.ts';
 
 let bench: Bench;
@@ -84,6 +85,10 @@ test('[AC2 OB7] export writes what is unsent of every workspace, each as a pack 
   const taken = await Promise.all(packs.map((pack) => codeOf(elsewhere.unpack(pack))));
   expect(taken.sort()).toEqual(['fine', 'other-account']);
   expect(await titles(elsewhere)).toEqual(['in acme']);
+  const whole = new Uint8Array(Buffer.concat(packs));
+  expect(await elsewhere.unpack(whole)).toEqual({ batches: 0, already: 1 });
+  const globex = await bench.client('ana').open('globex');
+  expect(await globex.unpack(whole)).toEqual({ batches: 1, already: 0 });
 });
 
 test('[AC2] whoever else signs in gets a replica of his own; what is open stops sending and stays', async () => {
@@ -228,6 +233,18 @@ test('[LK1] a worker that dies fails what waits, and says so', async () => {
   await workers[0]?.terminate();
   expect(await waiting).toBe('no-owner');
   expect(replica.status.current.phase).toBe('stopped');
+});
+
+test('[TM1] whoever subscribes to the diagnostics channel is told, also after the client was made', async () => {
+  const replica = await bench.client('ana').open('acme');
+  const heard: { readonly name: string }[] = [];
+  const hear = (signal: unknown) => void heard.push(signal as { name: string });
+  await replica.commit((tx) => tx.issue.create({ title: 'A' }));
+  subscribe(DIAGNOSTICS_CHANNEL, hear);
+  await replica.commit((tx) => tx.issue.create({ title: 'B' }));
+  unsubscribe(DIAGNOSTICS_CHANNEL, hear);
+  await replica.commit((tx) => tx.issue.create({ title: 'C' }));
+  expect(heard.filter(({ name }) => name === 'commit')).toHaveLength(1);
 });
 
 test('[LK1] what cannot be served here is refused with what to do', () => {

@@ -1,9 +1,9 @@
-import { type Fault, type Platform, type Schema, type SchemaData, schemaData } from '@holdfast/core';
+import { type Platform, type Schema, type SchemaData, schemaData } from '@holdfast/core';
 import { FaultError } from '../engine/fault-error.ts';
 import { Link } from '../link/link.ts';
 import type { OpenChannel } from '../link/messages.ts';
 import type { Status } from '../link/status.ts';
-import { HoldfastError, told } from './holdfast-error.ts';
+import { told } from './holdfast-error.ts';
 import { LinkedReplica } from './linked-replica.ts';
 import type { Replica } from './replica.ts';
 import { createSubject } from './subject.ts';
@@ -248,8 +248,3 @@ export function createClientOver<S extends Schema>(parts: ClientParts<S>): Clien
 
 const reopening = ({ reopenMs }: ProvidedHost) => (reopenMs === undefined ? {} : { reopenMs });
 const keyOf = (account: string, workspace: string): string => JSON.stringify([account, workspace]);
-
-/** Thrown where an option cannot be served here. */
-export const notHere = (fault: Fault): never => {
-  throw new HoldfastError(fault);
-};

@@ -16,7 +16,7 @@ import type { JournalEntry, RequestName, Requests, UndoState } from '../link/mes
 import type { Status } from '../link/status.ts';
 import { type CallerIds, callerIds } from './caller-ids.ts';
 import { commitAll } from './commit-all.ts';
-import { told } from './holdfast-error.ts';
+import { isHoldfastError, told } from './holdfast-error.ts';
 import { createLiveRegistry, type Live, type LiveRegistry } from './live.ts';
 import { type CompileQuery, createQueryCompiler, type Query } from './query-compiler.ts';
 import type { CommitOptions, Desk, DeskItem, NotAPromise, ReadTx, Replica, Settled, Subject, Undo } from './replica.ts';
@@ -182,8 +182,19 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
   pack(): Promise<Uint8Array> {
     return this.#ask('pack', {});
   }
-  unpack(bytes: Uint8Array): Promise<{ readonly batches: number; readonly already: number }> {
-    return this.#ask('unpack', { bytes });
+  async unpack(bytes: Uint8Array): Promise<{ readonly batches: number; readonly already: number }> {
+    const packs = packsIn(bytes);
+    let sum = { batches: 0, already: 0 };
+    for (const pack of packs) {
+      try {
+        const taken = await this.#ask('unpack', { bytes: pack });
+        sum = { batches: sum.batches + taken.batches, already: sum.already + taken.already };
+      } catch (cause) {
+        // What signing out exports holds a pack for each workspace; the others are not ours.
+        if (packs.length === 1 || !isHoldfastError(cause, 'other-account')) throw cause;
+      }
+    }
+    return sum;
   }
   facts(): Promise<JsonObject> {
     return this.#ask('facts', {});
@@ -255,6 +266,21 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
     };
   }
 }
+
+/** A pack is two lines: its seal, and what is sealed. */
+function packsIn(bytes: Uint8Array): readonly Uint8Array[] {
+  const packs: Uint8Array[] = [];
+  let begin = 0;
+  while (begin < bytes.byteLength) {
+    const seal = bytes.indexOf(NEWLINE, begin);
+    const body = seal < 0 ? -1 : bytes.indexOf(NEWLINE, seal + 1);
+    const end = body < 0 ? bytes.byteLength : body + 1;
+    packs.push(bytes.subarray(begin, end));
+    begin = end;
+  }
+  return packs.length === 0 ? [bytes] : packs;
+}
+const NEWLINE = 10;
 
 const commitOptions = ({ log = 'main', label, undo }: CommitOptions) => ({
   log,

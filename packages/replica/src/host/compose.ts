@@ -18,7 +18,7 @@ import type { SyncSettings } from '../engine/sync/settings.ts';
 import { createSyncEngine, type SyncEngine } from '../engine/sync/sync-engine.ts';
 import { type Host, openHost } from './host.ts';
 import type { HostPlace } from './host-status.ts';
-import type { Signal } from './observe.ts';
+import type { Observer } from './observe.ts';
 
 /** Everything that a replica's host is made of: ports, and who it is for. The same for Node, a worker and a test world. */
 export interface ComposedParts {
@@ -34,7 +34,7 @@ export interface ComposedParts {
   readonly logs?: readonly string[];
   readonly token?: Token;
   readonly settings?: Partial<SyncSettings>;
-  readonly observe?: (signal: Signal) => void;
+  readonly observe?: Observer;
   readonly logger?: Logger;
   readonly onSignInNeeded?: (fault: Fault | null) => void;
   readonly release?: () => void;

@@ -7,7 +7,7 @@ import type { Status } from '../link/status.ts';
 import { Caller } from './caller.ts';
 import { type HostPlace, publicStatus } from './host-status.ts';
 import { createLiveQueries } from './live-queries.ts';
-import { createObserve, type Signal } from './observe.ts';
+import { createObserve, type Observer } from './observe.ts';
 import { createQueryRunner } from './query-runner.ts';
 import { createWaiters } from './waiters.ts';
 
@@ -29,7 +29,7 @@ export interface HostParts {
   readonly openViews?: () => void;
   /** Permits, obligations and whatever else is for tools only. */
   readonly inspect?: () => JsonObject;
-  readonly observe?: (signal: Signal) => void;
+  readonly observe?: Observer;
   /** What the host holds besides, to let go of at the end: locks, connections. */
   readonly release?: () => void;
 }

@@ -13,8 +13,14 @@ export interface Observe {
   tell(signal: Signal): void;
 }
 
+/** Whoever observes. Without `isListening` it always does. */
+export interface Observer {
+  (signal: Signal): void;
+  readonly isListening?: () => boolean;
+}
+
 /** `observer` is the app's; it must not disturb what it observes, so what it throws is dropped. */
-export function createObserve(clock: Clock, observer: ((signal: Signal) => void) | undefined): Observe {
+export function createObserve(clock: Clock, observer: Observer | undefined): Observe {
   if (observer === undefined) return { timed: (_, work) => work(), tell: () => undefined };
   const tell = (signal: Signal) => {
     try {
@@ -26,6 +32,7 @@ export function createObserve(clock: Clock, observer: ((signal: Signal) => void)
   return {
     tell,
     timed: (name, work, facts) => {
+      if (observer.isListening?.() === false) return work();
       const begun = clock.monotonic();
       try {
         const result = work();

@@ -7,7 +7,7 @@ import { createNodeOpenSocket } from '../adapters/node/socket.ts';
 import { FaultError } from '../engine/fault-error.ts';
 import type { SyncSettings } from '../engine/sync/settings.ts';
 import { type ComposedHost, composeHost } from '../host/compose.ts';
-import type { Signal } from '../host/observe.ts';
+import type { Observer } from '../host/observe.ts';
 import { makeFolder, replicaFile } from './replica-files.ts';
 
 export interface NodeHostOptions {
@@ -25,7 +25,7 @@ export interface NodeHostOptions {
   readonly fetch?: Fetch;
   readonly openSocket?: OpenSocket;
   readonly settings?: Partial<SyncSettings>;
-  readonly observe?: (signal: Signal) => void;
+  readonly observe?: Observer;
   readonly logger?: Logger;
   readonly onSignInNeeded?: (fault: Fault | null) => void;
 }
