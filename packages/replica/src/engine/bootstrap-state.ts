@@ -369,7 +369,7 @@ export class BootstrapState {
       const last = row.answer.firstVersion + row.drafts.length - 1;
       if (last <= staged.head) this.#outbox.retire(entities, row, last);
     }
-    if (epochBefore !== staged.epoch) this.#outbox.askAgain(log, { upTo: Number.MAX_SAFE_INTEGER });
+    if (epochBefore !== staged.epoch) this.#outbox.newEpoch(log);
   }
 
   #find(log: string): Staged | undefined {

@@ -45,9 +45,9 @@ export interface ChangeParts {
 
 export function makeChange(parts: ChangeParts): Changed {
   const { change, entity, now } = parts;
-  const model =
-    entity.table.model ??
-    stop('invalid-change', {
+  const { model } = entity.table;
+  if (model === null || (model.isHidden === true && parts.names === 'code'))
+    return stop('invalid-change', {
       issues: [{ path: [change.entity], code: 'unknown-entity', message: 'the schema has no such entity' }],
     });
   switch (change.do) {
@@ -295,7 +295,8 @@ function followers({ store, log, change }: ChangeParts): readonly RecordedChange
   const follow: RecordedChange[] = [];
   for (const { model } of store.tables.values()) {
     for (const field of model?.columns ?? []) {
-      if (model === null || field.data.to !== change.entity || field.data.kind !== 'ref') continue;
+      if (model === null || model.isHidden === true || field.data.to !== change.entity || field.data.kind !== 'ref')
+        continue;
       const { onDelete } = field.data;
       if (onDelete === undefined || onDelete === 'keep' || !model.byName.has(field.name)) continue;
       const rows = store.database

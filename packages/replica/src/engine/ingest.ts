@@ -127,8 +127,8 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
   store.tracker.logs = true;
   for (const [type, data] of types) if (store.tables.get(type) === undefined) store.declareType(type, data);
   // A version that was promised to own work and came to somebody else.
-  outbox.askAgain(page.log, { upTo: through });
-  const judged = judge.judgeDue(entities, page.log, through);
+  outbox.askAgain(page.log, through);
+  const judged = judge.judgeDue(entities, page.log, through >= page.head ? Number.MAX_SAFE_INTEGER : through);
   desk.refresh(touched.keys());
   return ok({
     applied: events.length,

@@ -39,7 +39,10 @@ export class Judge {
     this.#desk = parts.desk;
   }
 
-  /** Judges everything that waited for a version at or below the head. */
+  /**
+   * Judges everything that waited for a version at or below the head; `everything` where the ledger has no more to read, so
+   * that a version which never comes is waited for by nobody.
+   */
   judgeDue(entities: LocalEntities, log: string, head: number): { readonly merged: number; readonly parked: number } {
     const counts = { merged: 0, parked: 0 };
     // Each round takes the first; a chain is judged whole, so what remains is of other chains.

@@ -119,7 +119,7 @@ export class Logs {
         standing.head.attest ?? null,
         standing.log,
       );
-    if (row['epoch'] !== standing.epoch) this.#outbox.askAgain(standing.log, { upTo: Number.MAX_SAFE_INTEGER });
+    if (row['epoch'] !== standing.epoch) this.#outbox.newEpoch(standing.log);
     // Our position is in the log again (HL3): what was lost is there as it was.
     if (readFault(row['blocked'])?.code === 'history-changed') this.#lost.found(entities, standing.log);
     if (first) {

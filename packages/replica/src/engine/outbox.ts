@@ -415,16 +415,26 @@ export class Outbox {
     this.#desk.open(row, 'engine', fault);
   }
 
-  /**
-   * What was accepted ahead of the head, in an epoch that ended or at versions that others have now, is asked about again
-   * under its request id: the ledger says once more where it is, or takes it.
-   */
-  askAgain(log: string, which: { readonly upTo: number }): void {
+  /** A version that was promised to own work came to somebody else: it is asked about again under its request id. */
+  askAgain(log: string, upTo: number): void {
     this.#store.database
       .prepare(
         "UPDATE main.hf_outbox SET state = 'queued', answer = NULL WHERE log = ? AND state = 'accepted' AND state <> 'queued' AND json_extract(answer, '$.firstVersion') + events - 1 <= ?",
       )
-      .run(log, which.upTo);
+      .run(log, upTo);
+  }
+
+  /**
+   * History may have been cut above the head: what was accepted, or is to be judged, at versions that are not here is asked
+   * about again. The ledger says once more what it knows, or takes it.
+   */
+  newEpoch(log: string): void {
+    this.#store.database
+      .prepare(
+        "UPDATE main.hf_outbox SET state = 'queued', answer = NULL, judge_at = NULL WHERE log = ? AND state <> 'queued' AND (state = 'accepted' OR (state = 'waiting' AND judge_at IS NOT NULL))",
+      )
+      .run(log);
+    this.#store.tracker.outbox = true;
   }
 
   // ── owed work and wishes (OB3) ────────────────────────────────────────────────────────────────────────────────────

@@ -75,7 +75,8 @@ export class ReplicaStore {
   }
 
   openViews(): void {
-    for (const { model } of this.#tables.tables.values()) if (model !== null) openView(this.database, model);
+    for (const { model } of this.#tables.tables.values())
+      if (model !== null && model.isHidden !== true) openView(this.database, model);
   }
 
   get tables(): ReadonlyMap<string, EntityTable> {

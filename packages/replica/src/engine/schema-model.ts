@@ -26,6 +26,8 @@ export interface EntityModel {
   readonly underRules: ReadonlySet<string>;
   readonly serials: readonly ColumnModel[];
   readonly hasSearch: boolean;
+  /** Declared by another version of the app: kept in its table, and not this schema's to query or to change (SC1). */
+  readonly isHidden?: true;
 }
 
 export interface ColumnModel {

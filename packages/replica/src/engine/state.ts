@@ -95,6 +95,11 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
       throw cause;
     }
   };
+  /** Up to which version everything that the ledger has is here. */
+  const readableOf = (log: string): number => {
+    const { head = 0, ledgerHead = null } = logs.get(log) ?? {};
+    return ledgerHead !== null && head >= ledgerHead ? Number.MAX_SAFE_INTEGER : head;
+  };
   const headOf = (log: string): number => logs.get(log)?.head ?? 0;
 
   return {
@@ -150,7 +155,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
     takePush: (request) =>
       writing(() => {
         carryOutUnsentWishes(people(), request.log);
-        judge.judgeDue(entities, request.log, headOf(request.log));
+        judge.judgeDue(entities, request.log, readableOf(request.log));
         entities.flush();
         return outbox.takePush(request);
       }),

@@ -30,7 +30,7 @@ import {
  * not the one that opened the file last: then every value moves to where this schema keeps it.
  */
 export interface OpenedTables {
-  /** Declared types by name: those of the schema, and those added at run time. */
+  /** Types with a table by name: those of the schema, those added at run time, and hidden ones of other app versions. */
   readonly tables: ReadonlyMap<string, EntityTable>;
   tableOf(type: string): EntityTable;
   /** Declares a type that an event brought (SC4). False when its name is taken. */
@@ -46,7 +46,7 @@ export function openTables(parts: {
 }): OpenedTables {
   const { database, tracker, schema } = parts;
   const fingerprint = fingerprintOf(schema, parts.platform.digest);
-  const known = knownFields(database);
+  const { fields: known, entities } = knownTypes(database);
   const last = database.prepare("SELECT value FROM main.hf_setting WHERE name = 'schema'").get()?.['value'];
   const tables = new Map<string, EntityTable>();
 
@@ -58,6 +58,7 @@ export function openTables(parts: {
     if (isChanged) {
       adopt(database, table, union);
       rehome(database, union);
+      refreshSearch(database, union);
     }
   };
 
@@ -65,6 +66,9 @@ export function openTables(parts: {
   for (const model of schemaModel(schema).entities.values()) open(model, isChanged);
   for (const [type, data] of runTimeTypes(database))
     if (!isTaken(tables, type)) open(entityModel(type, data), isChanged);
+  // Another version's types stay where they are; this one passes on what comes for them.
+  for (const [type, data] of entities)
+    if (!isTaken(tables, type)) open({ ...entityModel(type, data), isHidden: true }, false);
   if (isChanged) {
     database
       .prepare('INSERT OR REPLACE INTO main.hf_schema (fingerprint, data, opened_at) VALUES (?, ?, ?)')
@@ -110,18 +114,23 @@ function runTimeTypes(database: Database): readonly (readonly [string, EntityDat
 const isTaken = (tables: ReadonlyMap<string, unknown>, type: string): boolean =>
   [...tables.keys()].some((known) => known.toLowerCase() === type.toLowerCase()) || META_COLUMNS.includes(type as 'id');
 
-/** By type and wire name, every field that some schema of this file named: a wire name keeps its kind for ever. */
-function knownFields(database: Database): Map<string, Record<string, FieldData>> {
-  const known = new Map<string, Record<string, FieldData>>();
+/** What the schemas of this file named: by wire name every field, since it keeps its kind for ever; by type the newest. */
+function knownTypes(database: Database): {
+  readonly fields: ReadonlyMap<string, Readonly<Record<string, FieldData>>>;
+  readonly entities: ReadonlyMap<string, EntityData>;
+} {
+  const fields = new Map<string, Record<string, FieldData>>();
+  const entities = new Map<string, EntityData>();
   for (const row of database.prepare('SELECT data FROM main.hf_schema ORDER BY opened_at').all()) {
     const schema = JSON.parse(row['data'] as string) as SchemaData;
     for (const model of schemaModel(schema).entities.values()) {
-      const fields = known.get(model.type) ?? {};
-      for (const { wire, data } of model.columns) fields[wire] = data;
-      known.set(model.type, fields);
+      const known = fields.get(model.type) ?? {};
+      for (const { wire, data } of model.columns) known[wire] = data;
+      fields.set(model.type, known);
+      entities.set(model.type, model.data);
     }
   }
-  return known;
+  return { fields, entities };
 }
 
 function fitTable(database: Database, model: EntityModel): void {
@@ -150,7 +159,12 @@ function fitTable(database: Database, model: EntityModel): void {
   if (before === wanted.replace('CREATE VIRTUAL TABLE main.', 'CREATE VIRTUAL TABLE ')) return;
   if (before !== undefined) database.exec(`DROP TABLE main.${search}`);
   database.exec(wanted);
-  database.exec(`INSERT INTO main.${search} (${search}) VALUES ('rebuild')`);
+}
+
+/** Rows moved, and a version without this index may have written: it is made again from what the rows say. */
+function refreshSearch(database: Database, model: EntityModel): void {
+  const search = quoted(searchTable(model.type));
+  if (model.hasSearch) database.exec(`INSERT INTO main.${search} (${search}) VALUES ('rebuild')`);
 }
 
 const META_PHYSICAL: Readonly<Record<string, string>> = {
