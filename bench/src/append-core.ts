@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { parseJson, LIMITS, type Json } from '@holdfast/core';
+import { type Json, LIMITS, parseJson } from '@holdfast/core';
 import { createNodePlatform } from '../../packages/ledger/src/adapters/node/platform.ts';
 import { Author } from '../../packages/ledger/src/engine/drafts.fixture.ts';
 import { createEngine } from '../../packages/ledger/src/engine/engine.ts';
@@ -30,7 +30,11 @@ function texts(): { readonly bodies: string[][] } {
           const state = seen.get(entityId) ?? { version: 0, last: undefined };
           const draft =
             state.version === 0
-              ? author.create(entityId, { title: 'An issue of usual length for measuring', body: 'x'.repeat(120), status: 'todo' })
+              ? author.create(entityId, {
+                  title: 'An issue of usual length for measuring',
+                  body: 'x'.repeat(120),
+                  status: 'todo',
+                })
               : author.set(entityId, { title: `An issue of usual length, round ${round}` }, state.version);
           seen.set(entityId, { version: state.version + 1, last: draft.id });
           return draft;
@@ -51,7 +55,11 @@ function bare(file: string, bodies: string[][]): number {
   const add = db.prepare('INSERT INTO issue (id, title, body, status, version, updated_at) VALUES (?, ?, ?, ?, 0, ?)');
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
-  const rounds = bodies.map((bodies) => bodies.flatMap((body) => JSON.parse(body).operations[0].events).map((e) => ({ id: e.id, entity: e.entityId, title: e.change.set?.title ?? '', text: JSON.stringify(e) })));
+  const rounds = bodies.map((bodies) =>
+    bodies
+      .flatMap((body) => JSON.parse(body).operations[0].events)
+      .map((e) => ({ id: e.id, entity: e.entityId, title: e.change.set?.title ?? '', text: JSON.stringify(e) })),
+  );
   for (const { entity } of rounds[0] ?? []) add.run(entity, 't', 'x'.repeat(120), 'todo', '');
   let version = 0;
   const started = performance.now();
@@ -72,29 +80,42 @@ function bare(file: string, bodies: string[][]): number {
 async function engine(folder: string, bodies: string[][]): Promise<number> {
   const platform = createNodePlatform();
   const store = openSqliteStore({ folder, platform });
-  const engine = createEngine({ store, platform, logger: (level, message, facts) => level === 'error' && console.error(message, facts) });
+  const engine = createEngine({
+    store,
+    platform,
+    logger: (level, message, facts) => level === 'error' && console.error(message, facts),
+  });
   await engine.createWorkspace('bench');
   const ref = { workspace: 'bench', log: 'main' };
   const actor = { account: 'ana', role: 'writer' } as const;
   const page = (await engine.events(actor, ref, { after: 0 })) as { body: string };
   const chain = JSON.parse(page.body).through.chain as string;
-  const ready: Json[][] = bodies.map((round) => round.map((body) => {
-    const parsed = parseJson(body.replace('CHAIN', chain), { bytesMax: LIMITS.bodyBytesMax, depthMax: 64 });
-    if (!parsed.ok) throw new Error('unreadable');
-    return parsed.value;
-  }));
+  const ready: Json[][] = bodies.map((round) =>
+    round.map((body) => {
+      const parsed = parseJson(body.replace('CHAIN', chain), { bytesMax: LIMITS.bodyBytesMax, depthMax: 64 });
+      if (!parsed.ok) throw new Error('unreadable');
+      return parsed.value;
+    }),
+  );
   let events = 0;
   let position: unknown = null;
   const started = performance.now();
   for (const round of ready) {
-    const answers = await Promise.all(round.map((body) => engine.push(actor, ref, position === null ? body : ({ ...(body as object), position } as Json))));
+    const answers = await Promise.all(
+      round.map((body) =>
+        engine.push(actor, ref, position === null ? body : ({ ...(body as object), position } as unknown as Json)),
+      ),
+    );
     for (const answer of answers) {
       if (!answer.ok) throw new Error(JSON.stringify(answer.refused));
       if (!answer.body.includes('"accepted"')) throw new Error(answer.body);
     }
     events += WRITERS * BATCH;
     const last = answers[0] as { body: string };
-    const through = JSON.parse(last.body.slice(last.body.lastIndexOf('"through":') + 10, -1)) as { version: number; chain: string };
+    const through = JSON.parse(last.body.slice(last.body.lastIndexOf('"through":') + 10, -1)) as {
+      version: number;
+      chain: string;
+    };
     const epoch = 'e';
     position = { epoch, version: through.version, chain: through.chain };
   }

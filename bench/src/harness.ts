@@ -15,6 +15,8 @@ export interface Benchmark {
   /** An absolute goal of the value itself, where the ratio is not the point. */
   readonly valueAtMost?: number;
   run(): Promise<Sample>;
+  /** Ends what the runs shared. */
+  close?(): Promise<void>;
 }
 
 export interface Result {

@@ -1,0 +1,22 @@
+/** What the bare side moves instead of an event: an edit's facts, about as long as an event of ours. */
+export interface BareEvent {
+  readonly id: string;
+  readonly entity: string;
+  readonly title: string;
+  readonly body: string;
+}
+
+export function bareEdit(at: number, entity: string, title: string): BareEvent {
+  const id = `event-${at}`;
+  const body = JSON.stringify({
+    id,
+    type: 'issue.updated',
+    entityType: 'issue',
+    entityId: entity,
+    change: { op: 'update', set: { title } },
+    base: at,
+    at: '2026-11-30T00:00:00.000Z',
+    salt: '00112233445566778899aabbccddeeff',
+  });
+  return { id, entity, title, body };
+}
