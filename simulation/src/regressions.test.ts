@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { runSeed } from './run.ts';
+import { replayCommand } from './shrink.ts';
+
+/** Seeds that found a defect, by what it was. They run for ever: a world that failed once knows a way to fail. */
+const FOUND: readonly (readonly [seed: number, what: string])[] = [
+  [2, 'a push whose own events came by another way leaves nothing owed'],
+  [5, 'an operation that is owed twice is asked about once'],
+  [31, 'a crash between two lost answers does not stop the loop'],
+  [32, 'what a host owed when it died is closed by the events that came meanwhile'],
+  [35, 'a lossy network alone leaves nothing owed and nothing waiting'],
+  [36, 'work that others did already is in the log by their hands'],
+  [349, 'an owed page whose events came by socket is fetched once more, and closed'],
+];
+
+for (const [seed, what] of FOUND)
+  test(`[I21 I29] seed ${seed}: ${what}`, async () => {
+    const { violations } = await runSeed(seed);
+    expect(violations, replayCommand(seed)).toEqual([]);
+  });
