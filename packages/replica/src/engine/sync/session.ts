@@ -41,7 +41,8 @@ export function createSession(
     signal: (signal, given) => {
       const before = session.phase;
       const step = stepSession(session, signal, hasAudience);
-      const isSaid = step.session.phase !== before || (given !== undefined && IS_REASON_OF[signal] === before);
+      const isOtherReason = given !== undefined && IS_REASON_OF[signal] === before && !isSame(given, reason);
+      const isSaid = step.session.phase !== before || isOtherReason;
       // The reason stands before its effects are performed: whoever is told may ask for it.
       if (isSaid) reason = given ?? null;
       perform(step);
@@ -62,6 +63,9 @@ export function createSession(
     },
   };
 }
+
+/** The same thing said once more is no news: whoever tells of news would never come to an end. */
+const isSame = (one: Fault, other: Fault | null): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 /** Signals that say the same phase once more, perhaps for another reason. */
 const IS_REASON_OF: Partial<Record<SessionSignal, SessionPhase>> = {
