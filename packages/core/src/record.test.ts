@@ -283,6 +283,12 @@ describe('update', () => {
     expect(seen).toEqual([]);
   });
 
+  test('[CM2] adding nothing is no change', () => {
+    const nothing = { votes: { by: 0 }, labels: { add: [], remove: [] } };
+    expect(recorded((tx) => tx.issue.update('i1', nothing)).changes).toEqual([]);
+    expect(recorded((tx) => tx.issue.update('i1', {})).changes).toEqual([]);
+  });
+
   test('[CM2] a whole list over a row says what was added and removed; over an id it replaces the set', () => {
     expect(recorded((tx) => tx.issue.update(row, { labels: ['ui', 'x'] }))).toMatchObject({
       changes: [{ add: { labels: ['x'] }, remove: { labels: ['bug'] } }],
@@ -330,6 +336,10 @@ describe('update', () => {
     ]);
     expect(issuesOf((tx) => tx.issue.update('i1', { rank: { after: {}, before: null } }))).toEqual([
       'issue.rank: wrong-type',
+    ]);
+    expect(issuesOf((tx) => tx.issue.update('i1', { labels: { add: [1] } }))).toEqual(['issue.labels.0: wrong-type']);
+    expect(issuesOf((tx) => tx.issue.update('i1', { labels: { remove: ['a', 1] } }))).toEqual([
+      'issue.labels.1: wrong-type',
     ]);
     for (const rank of [{ after: 'i2', before: null }, { after: null }, { at: 'top' }, {}, 'U', 1])
       expect([rank, issuesOf((tx) => tx.issue.update('i1', { rank }))]).toEqual([rank, ['issue.rank: wrong-type']]);
