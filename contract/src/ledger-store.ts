@@ -394,7 +394,11 @@ export function ledgerStoreContract(name: string, open: () => MaybePromise<Store
         ['v2', 2, null],
         ['v3', 3, 'v2'],
       ]);
-      expect((await theirs(0))?.length).toBe(3);
+      expect(await theirs(0)).toEqual([
+        ['v1', 1, null],
+        ['v2', 2, null],
+        ['v3', 3, 'v2'],
+      ]);
     });
 
     test('[EV2] an absent entity keeps its version', async () => {
@@ -588,6 +592,10 @@ export function ledgerStoreContract(name: string, open: () => MaybePromise<Store
       await store.recordProven(REF, [{ replica: 'p1', version: 4 }]);
       expect((await store.replicas('acme'))?.[0]?.proven).toEqual({ main: 5 });
       await store.recordProven(REF, [{ replica: 'p1', version: 9 }]);
+      expect((await store.replicas('acme'))?.[0]?.proven).toEqual({ main: 9 });
+      await append(store, 'r2', [{ id: 'v2', entity: 'e2', entityVersion: 1 }], {
+        fences: [{ ...fence, permit: 8, proven: 2 }],
+      });
       expect((await store.replicas('acme'))?.[0]?.proven).toEqual({ main: 9 });
     });
 

@@ -137,11 +137,12 @@ describe('numbering', () => {
     expect(Object.values(first.assigned ?? {})).toEqual([{ no: 1 }]);
     expect(await fieldsOf(w, 'e1')).toEqual({ no: 1, title: 'x' });
     expect((await eventsOf(w))[0]).toMatchObject({ assigned: { no: 1 }, change: { fields: { no: 99 } } });
-    const refused = await w.push(a, [
-      a.operation([a.create('e2'), a.draft({ op: 'delete' }, { entityId: 'e9', base: 1 })]),
+    // What a refused operation was about to get, the next one gets.
+    const refused = a.operation([a.create('e2'), a.draft({ op: 'delete' }, { entityId: 'e9', base: 1 })]);
+    expect(await w.push(a, [refused, a.operation([a.create('e3')])])).toMatchObject([
+      { status: 'refused' },
+      { status: 'accepted' },
     ]);
-    expect(refused).toMatchObject([{ status: 'refused' }]);
-    expect((await w.accept(a, a.create('e3'))).assigned).toMatchObject({});
     expect(await fieldsOf(w, 'e3')).toMatchObject({ no: 2 });
     await w.accept(a, a.draft({ op: 'delete' }, { base: 1 }));
     await w.accept(a, a.draft({ op: 'restore', fields: { title: 'back' } }, { base: 2 }));
@@ -264,6 +265,24 @@ describe('operations of one request', () => {
     expect((await w.engine.verify(REF))?.problems).toEqual([]);
   });
 
+  test('[LG1] what a refused operation would have done is not there for the next one', async () => {
+    await using w = world();
+    const a = new Author('a');
+    await w.accept(a, a.create('e1', { title: 'one', body: 'x' }));
+    const poison = a.operation([
+      a.set('e1', { body: 'gone' }, 1),
+      a.draft({ op: 'delete' }, { entityId: 'e9', base: 3 }),
+    ]);
+    const late = a.operation([a.set('e1', { body: 'mine' }, 1)]);
+    const results = await w.push(a, [a.operation([a.set('e1', { title: 'two' }, 1)]), poison, late]);
+    expect(results).toMatchObject([
+      { status: 'accepted' },
+      { code: 'base-ahead' },
+      { status: 'accepted', entityVersions: [3] },
+    ]);
+    expect(await fieldsOf(w, 'e1')).toEqual({ title: 'two', body: 'mine' });
+  });
+
   test('[LG1] a poison operation among 100 holds back none of them', async () => {
     await using w = world();
     const a = new Author('a');
@@ -378,6 +397,11 @@ describe('merge at the ledger', () => {
     ]);
     expect(await w.push(a, [a.operation([a.set('e1', { body: 'm' }, 3)])])).toMatchObject([
       { code: 'base-ahead', details: { base: 3, entityVersion: 2 } },
+    ]);
+    // A version that this very operation makes is none that its author can have seen confirmed.
+    const one = a.set('e1', { body: 'm' }, 2);
+    expect(await w.push(a, [a.operation([one, a.set('e1', { body: 'n' }, 3, one.id)])])).toMatchObject([
+      { code: 'base-ahead' },
     ]);
     const needed = a.operation([a.create('e3')]);
     expect(await w.push(a, [needed, a.operation([a.create('e4')], { needs: [needed.actionId] })])).toMatchObject([

@@ -104,13 +104,13 @@ test('[LG1 LG9] nothing whose outcome is not known is tried again or told as ref
   const { store, groups, failWhen } = unreliable(base);
   await using w = world({ store });
   const a = new Author('a');
-  const operation = a.operation([a.create('e1')]);
+  const operations = [a.operation([a.create('e1')]), a.operation([a.create('e2')])];
   failWhen(() => 'after');
-  expect(await w.send(a.request(start, [operation]))).toMatchObject({ status: 500, refusal: { code: 'internal' } });
-  expect(groups).toEqual([1]);
+  expect(await w.send(a.request(start, operations))).toMatchObject({ status: 500, refusal: { code: 'internal' } });
+  expect(groups).toEqual([2]);
   failWhen(() => null);
-  expect(resultsOf(await w.send(a.request(start, [operation])))).toEqual([1]);
-  expect((await base.head()).version).toBe(1);
+  expect(resultsOf(await w.send(a.request(start, operations)))).toEqual([1, 2]);
+  expect((await base.head()).version).toBe(2);
 });
 
 test('[F98 F102] a store that cannot now is told with a time to come back, and nothing is tried one by one', async () => {

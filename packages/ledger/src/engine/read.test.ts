@@ -1,4 +1,11 @@
-import { canonical, type EntityState, type ErasedEvent, type Json, type StoredEvent } from '@holdfast/core';
+import {
+  canonical,
+  type EntityState,
+  type ErasedEvent,
+  type Json,
+  type PushOperation,
+  type StoredEvent,
+} from '@holdfast/core';
 import { describe, expect, test } from 'vitest';
 import { createNodePlatform } from '../adapters/node/platform.ts';
 import { judgeGroup } from './append.ts';
@@ -10,6 +17,7 @@ import { PageCache } from './page-cache.ts';
 import { partEventsOf } from './parts.ts';
 import { measured, pushOf } from './push-request.ts';
 import { serialFieldsOf } from './serials.ts';
+import type { AppendRead } from './store-port.ts';
 import { ANA, answerOf, REF, refusalOf, type World, world } from './world.fixture.ts';
 
 const many = (author: Author, count: number, name: string) =>
@@ -33,11 +41,15 @@ async function pull(
   }
 }
 
-/** A command's operation, larger than a push may carry: the same judging, other limits. */
-async function appendLarge(w: World, author: Author, count: number): Promise<void> {
+/** One operation judged alone, under the limits of commands; `read` may be bent on the way. */
+async function judgeAlone(
+  w: World,
+  author: Author,
+  operation: PushOperation,
+  bend: (read: AppendRead) => AppendRead = (read) => read,
+) {
   const platform = createNodePlatform();
   const serials = serialFieldsOf(undefined);
-  const operation = author.operation(many(author, count, `${author.id()}-`));
   const texts = operation.events.map((event) => canonical(event as unknown as Json));
   const drafts = measured(operation.actionId, texts, platform.digest);
   const push = pushOf({
@@ -49,7 +61,7 @@ async function appendLarge(w: World, author: Author, count: number): Promise<voi
     continues: false,
     companions: 0,
   });
-  await w.store.append(REF, appendReadOf([push], serials), (state) =>
+  return w.store.append(REF, bend(appendReadOf([push], serials)), (state) =>
     judgeGroup(state, [push], {
       digest: platform.digest,
       logger: () => undefined,
@@ -61,6 +73,7 @@ async function appendLarge(w: World, author: Author, count: number): Promise<voi
     }),
   );
 }
+
 describe('pages', () => {
   test('[PG1 F106] operations of 1, 511, 512 and 1 events come whole, whatever the limit', async () => {
     await using w = world();
@@ -85,7 +98,8 @@ describe('pages', () => {
     await using w = world();
     const a = new Author('a');
     await w.accept(a, a.create('before'));
-    await appendLarge(w, new Author('c'), 1_300);
+    const c = new Author('c');
+    await judgeAlone(w, c, c.operation(many(c, 1_300, 'large')));
     await using again = await w.restart();
     await again.accept(new Author('a', 2), a.create('after'));
     const { events, ends, parts } = await pull(again);
@@ -181,6 +195,21 @@ describe('pages', () => {
     expect(text).toContain('"f":1e-7,"n":0,"title":"\u2028 \\"\\\\\\" é \u{1f600} \ufeff"');
     expect(answerOf(page).events[0]).toMatchObject({ change: { fields: { deep: awkward.deep } } });
   });
+});
+
+test('[LG4] events of an entity that were not read are never taken for none', async () => {
+  await using w = world();
+  const a = new Author('a');
+  const b = new Author('b');
+  await w.accept(a, a.create('e1', { title: 'one', body: 'x' }));
+  await w.accept(b, b.set('e1', { title: 'theirs' }, 1));
+  await w.accept(b, b.set('e1', { body: 'y' }, 2));
+  const mine = a.operation([a.set('e1', { title: 'mine' }, 1)]);
+  const judged = await judgeAlone(w, a, mine, (read) => ({
+    ...read,
+    entities: read.entities.map((entity) => ({ ...entity, theirsMax: 1 })),
+  }));
+  expect(judged.pushes).toMatchObject([{ results: [{ code: 'version-conflict' }] }]);
 });
 
 describe('state', () => {

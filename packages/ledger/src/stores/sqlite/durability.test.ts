@@ -371,6 +371,17 @@ describe('a file that is not the one that was opened', () => {
     await again.close();
   });
 
+  test('[DG3] a crash before the timeline was written again is no rewind', async () => {
+    const engine = engineOn();
+    const author = new Author();
+    const start = await positionOf(engine);
+    await pushed(engine, author.request(start, [author.operation([author.create('e1')])]));
+    const crashed = engineOn({}, folder.copy());
+    expect(await positionOf(crashed)).toMatchObject({ epoch: start.epoch, version: 1 });
+    await crashed.close();
+    await engine.close();
+  });
+
   test('[F91] removed between runs: the ledger says so, and serves another log in its place only if told to', async () => {
     const store = open();
     await store.createWorkspace('acme', newLog());

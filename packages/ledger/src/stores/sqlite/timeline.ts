@@ -45,6 +45,6 @@ export interface KnownLog {
 export function breakIn(timeline: Timeline | null, log: KnownLog): string | null {
   if (timeline === null) return log.head === 0 ? null : 'timeline-unknown';
   const known = timeline.heads[log.identity];
-  if (known === undefined) return null;
-  return known.version > log.head || log.chainAt(known.version) !== known.chain ? 'rewound' : null;
+  if (known === undefined || known.version === 0) return null;
+  return log.chainAt(known.version) === known.chain ? null : 'rewound';
 }

@@ -186,7 +186,7 @@ export class WorkspaceFile {
       const why = breakIn(timeline, {
         identity: row.identity,
         head: row.head,
-        chainAt: (version) => (version === 0 ? row.chain : this.chainAt(key, version)),
+        chainAt: (version) => this.chainAt(key, version),
       });
       if (why === null) continue;
       this.sql.addEpoch.run(key, key, randomHex(this.#parts.platform.random, 16), row.head, why, at);
