@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { checkQuiet, checkStep, type Violation } from './checkers.ts';
 import { removeFolder } from './ledger.ts';
-import { createWorld, type FaultClass, heal, step, type World } from './world.ts';
+import { adoptWhereStopped, createWorld, type FaultClass, heal, step, type World } from './world.ts';
 
 export interface SeedResult {
   readonly seed: number;
@@ -39,7 +39,10 @@ export async function runSeed(seed: number, options: SeedOptions = {}): Promise<
     }
     if (violations.length === 0) {
       heal(world);
-      await world.time.until(() => isQuiet(world), QUIET_MS);
+      await world.time.until(() => {
+        adoptWhereStopped(world);
+        return isQuiet(world);
+      }, QUIET_MS);
       violations.push(...(await checkQuiet(world)));
     }
   } catch (cause) {

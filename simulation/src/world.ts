@@ -1,11 +1,11 @@
-import { copyFileSync, existsSync, mkdtempSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { counter, defineSchema, entity, integer, oneOf, schemaData, setOf, type Tx, text } from '@holdfast/core';
 import { createSeededRandom, createVirtualTime, type SeededRandom, type VirtualTime } from '@holdfast/replica/testing';
 import { createSimulatedDevice, removeFile, type SimulatedDevice } from './device.ts';
 import { worldDigest } from './digest.ts';
-import { createWorldLedger, type WorldLedger } from './ledger.ts';
+import { createWorldLedger, removeFolder, type WorldLedger } from './ledger.ts';
 
 /** Few entities, few fields, small value sets: most seeds clash (workloads that conflict often). */
 export const worldSchema = defineSchema({
@@ -38,6 +38,7 @@ export const FAULTS = [
   'clone',
   'yesterday',
   'people',
+  'rewind',
 ] as const;
 export type FaultClass = (typeof FAULTS)[number];
 
@@ -70,7 +71,9 @@ export function createWorld(
   });
   ledger.start();
   const drawn = random.fork('faults');
-  const faults = new Set(options.faults ?? FAULTS.filter(() => drawn.chance(0.45)));
+  // Every eighth world has an operator who puts a backup back: few, because it ends most of what else could happen.
+  const isDrawn = (fault: FaultClass): boolean => (fault === 'rewind' ? seed % 8 === 6 : drawn.chance(0.45));
+  const faults = new Set(options.faults ?? FAULTS.filter(isDrawn));
   const world: World = { seed, faults, time, random, ledger, devices: [], folder, counts: {}, trace: [] };
   const count = options.devices ?? 2 + random.below(2);
   for (let at = 0; at < count; at += 1) addDevice(world, ACCOUNTS[at % ACCOUNTS.length] as string, `device-${at}`);
@@ -218,6 +221,8 @@ function disturb(world: World, device: SimulatedDevice<WorldSchema>): void {
       return yesterday(world, device);
     case 'people':
       return decide(world, device);
+    case 'rewind':
+      return rewind(world);
   }
 }
 
@@ -248,6 +253,31 @@ function yesterday(world: World, device: SimulatedDevice<WorldSchema>): void {
   copyReplica(kept, device.file);
   device.forget();
   counted(world, 'restored files');
+}
+
+/** HL1: the ledger's files are copied once; later they are put back, and what it accepted since is gone there. */
+function rewind(world: World): void {
+  const { folder } = world.ledger;
+  const backup = `${folder}.backup`;
+  world.ledger.kill();
+  if (!existsSync(backup)) {
+    if (existsSync(folder)) cpSync(folder, backup, { recursive: true });
+  } else {
+    removeFolder(folder);
+    cpSync(backup, folder, { recursive: true });
+    counted(world, 'ledgers rewound');
+  }
+  world.ledger.start();
+}
+
+/** What a person answers to a ledger that lost its history: go on with what it has (HL4). */
+export function adoptWhereStopped(world: World): void {
+  for (const { engine } of world.devices) {
+    if (engine?.state.log('main')?.blocked?.code !== 'history-changed') continue;
+    engine.state.adopt('main');
+    engine.sync.kick('online');
+    counted(world, 'adopted');
+  }
 }
 
 function copyReplica(from: string, to: string): void {
