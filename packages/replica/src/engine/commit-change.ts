@@ -40,7 +40,14 @@ export interface ChangeParts {
   readonly change: RecordedChange;
   readonly entity: LocalEntity;
   readonly now: HeldState | undefined;
+  /** What this commit has made of entities so far: their rows do not say it yet. */
+  readonly touched: ReadonlyMap<string, Touched>;
   readonly issues: Issue[];
+}
+
+export interface Touched {
+  readonly entity: LocalEntity;
+  readonly now: HeldState | undefined;
 }
 
 export function makeChange(parts: ChangeParts): Changed {
@@ -216,8 +223,8 @@ function restoredFields(parts: ChangeParts, model: EntityModel): JsonObject {
   const row = store.database
     .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
     .get(parts.log, change.entity, change.id);
-  if (row === undefined) return stop('not-found', { entity: change.entity, id: change.id });
-  return JSON.parse(row['fields'] as string) as JsonObject;
+  if (typeof row?.['fields'] !== 'string') return stop('not-found', { entity: change.entity, id: change.id });
+  return JSON.parse(row['fields']) as JsonObject;
 }
 
 // ── ranks (SC10) ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -291,7 +298,7 @@ function creatorOf({ entities, log, store }: ChangeParts, type: string, id: stri
 }
 
 /** Those who refer to a deleted entity, as their `onDelete` says. The author's replica does it, in the same commit. */
-function followers({ store, log, change }: ChangeParts): readonly RecordedChange[] {
+function followers({ store, log, change, names, touched }: ChangeParts): readonly RecordedChange[] {
   const follow: RecordedChange[] = [];
   for (const { model } of store.tables.values()) {
     for (const field of model?.columns ?? []) {
@@ -302,11 +309,16 @@ function followers({ store, log, change }: ChangeParts): readonly RecordedChange
       const rows = store.database
         .prepare(`SELECT _id FROM main.${quoted(model.type)} WHERE ${quoted(field.wire)} = ? AND _log = ?`)
         .all(change.id, log);
-      for (const row of rows) {
-        const id = row['_id'] as string;
-        if (onDelete === 'clear') follow.push({ do: 'update', entity: model.type, id, unset: [field.name] });
-        else follow.push({ do: 'delete', entity: model.type, id });
+      const referring = new Set(rows.map((row) => row['_id'] as string));
+      for (const { entity, now } of touched.values()) {
+        if (entity.key.type !== model.type) continue;
+        if (ownValue(now?.fields, field.wire) === change.id) referring.add(entity.key.id);
+        else referring.delete(entity.key.id);
       }
+      const name = names === 'wire' ? field.wire : field.name;
+      for (const id of referring)
+        if (onDelete === 'clear') follow.push({ do: 'update', entity: model.type, id, unset: [name] });
+        else follow.push({ do: 'delete', entity: model.type, id });
     }
   }
   return follow;

@@ -85,8 +85,11 @@ export function commitInside(parts: CommitParts, request: CommitRequest): Commit
   const at = store.nowIso();
   let isMergedByAuthor = false;
   const queue: RecordedChange[] = [...request.changes];
+  const followed = new Set<RecordedChange>();
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
     const one = work(next.entity, next.id);
+    // Two deletions may ask for the same: the second finds it done.
+    if (followed.has(next) && one.now === undefined) continue;
     const made: Changed = makeChange({
       store,
       entities,
@@ -95,10 +98,12 @@ export function commitInside(parts: CommitParts, request: CommitRequest): Commit
       change: next,
       entity: one.entity,
       now: one.now,
+      touched: working,
       issues,
     });
     // What a deletion asks of those who refer to it is part of the same commit (SC9).
     queue.unshift(...made.follow);
+    for (const change of made.follow) followed.add(change);
     if (made.change === null) continue;
     const folded = foldChange(one.now?.fields, made.change);
     if (!folded.ok) {
@@ -119,6 +124,8 @@ export function commitInside(parts: CommitParts, request: CommitRequest): Commit
   }
   if (issues.length > 0) stop('invalid-change', { issues });
   checkRules([...working.values()]);
+  // What the commit itself deletes need not be there after it.
+  for (const [name, one] of working) if (one.now === undefined) requires.delete(name);
 
   const seq =
     drafts.length === 0
