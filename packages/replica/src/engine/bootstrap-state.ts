@@ -181,7 +181,7 @@ export class BootstrapState {
     const pending = this.#rememberSeen(log, entities);
     const seenVersions = common === null ? null : this.#lost.versionsAt(log, common);
     entities.forget();
-    for (const table of this.#tables(log)) this.#swap(table, log);
+    this.#swap(log);
     this.#swapHistory(log, common);
     this.#store.database
       .prepare(
@@ -257,14 +257,17 @@ export class BootstrapState {
     }
   }
 
-  #swap(table: EntityTable, log: string): void {
-    table.removeAll(log);
-    const name = table.model === null ? 'hf_entity' : table.model.type;
-    const column = table.model === null ? 'log' : '_log';
-    this.#store.database
-      .prepare(`UPDATE main.${quoted(name)} SET ${column} = ? WHERE ${column} = ?`)
-      .run(log, stagedLog(log));
-    this.#store.tracker.rows(name);
+  #swap(log: string): void {
+    const { database, tracker } = this.#store;
+    const tables = [...this.#tables(log)];
+    for (const table of tables) table.removeAll(log);
+    for (const { model } of tables)
+      if (model !== null) {
+        database.prepare(`UPDATE main.${quoted(model.type)} SET _log = ? WHERE _log = ?`).run(log, stagedLog(log));
+        tracker.rows(model.type);
+      }
+    database.prepare('UPDATE main.hf_entity SET log = ? WHERE log = ?').run(log, stagedLog(log));
+    tracker.rows('hf_entity');
   }
 
   #clear(log: string): void {

@@ -234,7 +234,7 @@ export class Device {
     this.state.write(() => {
       this.state.recordResults('main', results, this.platform.clock.now());
       if (how.withEvents === false) return;
-      const outcome = this.state.ingest(ledger.page(position, { requests: new Set(ids) }));
+      const outcome = this.state.ingest(ledger.page(position, { requests: new Set(ids), replicaId }));
       if (!outcome.ok) throw new Error(JSON.stringify(outcome.fault));
     });
     return operations.length;

@@ -64,7 +64,7 @@ CREATE TABLE hf_deleted (
   type TEXT NOT NULL,
   id TEXT NOT NULL,
   version INTEGER NOT NULL,
-  fields TEXT NOT NULL,
+  fields TEXT,
   at INTEGER NOT NULL,
   PRIMARY KEY (log, type, id)
 ) STRICT, WITHOUT ROWID;

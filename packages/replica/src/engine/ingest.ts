@@ -125,6 +125,8 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
       page.log,
     );
   store.tracker.logs = true;
+  // Entities of a new type move into its table from where the page put them.
+  if (types.length > 0) entities.flush();
   for (const [type, data] of types) if (store.tables.get(type) === undefined) store.declareType(type, data);
   // A version that was promised to own work and came to somebody else.
   outbox.askAgain(page.log, through);

@@ -192,7 +192,8 @@ export class Judge {
     const { log, type, id } = key;
     const entity = entities.get(key);
     const { state } = entity.confirmed;
-    const version = Math.max(entity.confirmed.version, state === undefined ? toldVersion(rows, key) : 0);
+    if (state === undefined) this.#noteTold(entities, entity, toldVersion(rows, key));
+    const { version } = entity.confirmed;
     const events = this.#store.database
       .prepare(
         'SELECT draft, envelope FROM main.hf_event WHERE log = ? AND type = ? AND entity = ? AND entity_version > ? ORDER BY entity_version',
@@ -213,10 +214,22 @@ export class Judge {
     return {
       version,
       fields: state?.fields,
-      ...(deleted === undefined ? {} : { lastFields: JSON.parse(deleted['fields'] as string) as JsonObject }),
+      ...(typeof deleted?.['fields'] === 'string' ? { lastFields: JSON.parse(deleted['fields']) as JsonObject } : {}),
       events: isComplete ? events : this.#standIns(entity, { base, version }),
       ...(hasEarlier ? { onto: { fields: entities.stateBefore(entity, first)?.fields } } : {}),
     };
+  }
+
+  /** What it was before nobody here knows; what comes back is made on its version. */
+  #noteTold(entities: LocalEntities, entity: LocalEntity, version: number): void {
+    if (version <= entity.confirmed.version) return;
+    const { log, type, id } = entity.key;
+    this.#store.database
+      .prepare(
+        'INSERT INTO main.hf_deleted (log, type, id, version, fields, at) VALUES (?, ?, ?, ?, NULL, ?) ON CONFLICT (log, type, id) DO UPDATE SET version = excluded.version',
+      )
+      .run(log, type, id, version, this.#headOf(log));
+    entities.setConfirmed(entity, { version, state: undefined });
   }
 
   #standIns(

@@ -145,7 +145,7 @@ function lastFieldsOf(store: ReplicaStore, log: string, type: string, id: string
   const row = store.database
     .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
     .get(log, type, id);
-  return row === undefined ? undefined : (JSON.parse(row['fields'] as string) as JsonObject);
+  return typeof row?.['fields'] === 'string' ? (JSON.parse(row['fields']) as JsonObject) : undefined;
 }
 
 /** What the dependents of a closed batch must know of it (ST3). */

@@ -210,13 +210,16 @@ export class TinyLedger {
   // ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Whole operations after a version, at most about `limit` events. Own operations of `requests` come as references. */
-  page(after: number, options: { readonly limit?: number; readonly requests?: ReadonlySet<string> } = {}): IngestPage {
+  page(
+    after: number,
+    options: { readonly limit?: number; readonly requests?: ReadonlySet<string>; readonly replicaId?: string } = {},
+  ): IngestPage {
     let last = Math.min(this.head, after + (options.limit ?? 512));
     while (last < this.head && (this.events[last] as StoredEvent).index > 0) last += 1;
     const events = this.events
       .slice(after, last)
       .map((event): StoredEvent | OwnEventReference =>
-        options.requests?.has(event.requestId) === true
+        options.requests?.has(event.requestId) === true && event.replicaId === options.replicaId
           ? { version: event.version, requestId: event.requestId, index: event.index }
           : event,
       );

@@ -1,0 +1,151 @@
+import { defineSchema, entity, ref, schemaData, text } from '@holdfast/core';
+import { afterEach, describe, expect, test } from 'vitest';
+import { nodeDigest } from '../adapters/node/platform.ts';
+import { Device } from './device.fixture.ts';
+import { examine } from './inspect.ts';
+import { TinyLedger } from './tiny-ledger.fixture.ts';
+
+const schema = schemaData(
+  defineSchema({
+    issue: entity({ title: text(), body: text({ optional: true }) }),
+    note: entity({ body: text(), issue: ref('issue') }),
+  }),
+);
+
+const devices: Device[] = [];
+const device = (seed: number, account = 'ana') => {
+  const made = new Device({ schema, seed, account });
+  devices.push(made);
+  return made;
+};
+afterEach(() => {
+  for (const one of devices.splice(0)) {
+    expect(examine(one.state.store).findings.filter(({ check }) => check !== 'permits')).toEqual([]);
+    one.remove();
+  }
+});
+
+/** Version 1 in a backup; Ana's second and third are acknowledged, then the backup is restored. */
+function rewound() {
+  const ledger = new TinyLedger(nodeDigest);
+  const ana = device(1);
+  ana.bootstrap(ledger);
+  ana.create('issue', { title: 'A' }, 'i');
+  ana.settle(ledger);
+  const lost = [
+    ana.update('issue', 'i', { title: 'B' }),
+    ana.commit([{ do: 'create', entity: 'note', id: 'n', fields: { body: 'n', issue: 'i' } }]),
+  ];
+  ana.settle(ledger);
+  return { ana, before: ledger, ledger: ledger.restoredTo(1), lost };
+}
+
+describe('a ledger that has lost acknowledged work', () => {
+  test('[HL1] own operations above the common version go back into the outbox, ids and bytes as they were', () => {
+    const { ana, before, ledger, lost } = rewound();
+    expect(ana.handshake(ledger)).toMatchObject({ status: 'history-changed', commonVersion: 1 });
+    expect(ana.state.log('main')?.blocked).toMatchObject({ code: 'history-changed', facts: { commonVersion: 1 } });
+    expect(ana.state.counts()).toMatchObject({ unsent: 2, lost: 2 });
+    const stored = ana.database.prepare('SELECT request_id, state FROM main.hf_outbox ORDER BY seq').all();
+    expect(stored.map((row) => ({ ...row }))).toEqual(
+      before.events.slice(1).map(({ requestId }) => ({ request_id: requestId, state: 'lost' })),
+    );
+    expect(ana.state.outcome(lost[0] ?? '')).toMatchObject({
+      state: 'needs-attention',
+      fault: { code: 'history-changed' },
+    });
+    expect(ana.take()).toEqual([]);
+  });
+
+  test('[HL1] commits go on, and what names lost work is held', () => {
+    const { ana, before, ledger } = rewound();
+    const onTop = ana.update('issue', 'i', { title: 'C' });
+    ana.take();
+    ana.state.markUnknown([onTop], { code: 'request-timeout' }, null);
+    void before;
+    ana.handshake(ledger);
+    expect(ana.state.commit(ana.request([{ do: 'update', entity: 'issue', id: 'i', set: { body: 'x' } }])).ok).toBe(
+      true,
+    );
+    expect(ana.row('issue', 'i')).toMatchObject({ title: 'C', body: 'x', sync: 'attention' });
+  });
+
+  test('[HL3] work that is found again where it was is confirmed again, and nothing is sent twice', () => {
+    const { ana, before, ledger, lost } = rewound();
+    ana.handshake(ledger);
+    expect(ana.handshake(before)).toMatchObject({ status: 'ok', signature: 'equal' });
+    expect([ana.state.counts().unsent, ana.state.log('main')?.blocked, ana.state.outcome(lost[1] ?? '')]).toEqual([
+      0,
+      null,
+      { state: 'ordered', log: 'main', version: 3 },
+    ]);
+    expect(ana.row('issue', 'i')).toMatchObject({ title: 'B', sync: 'synced' });
+  });
+
+  test('[HL4] adopt takes the ledger, offers the lost work on it, and both say the same', () => {
+    const { ana, ledger } = rewound();
+    ana.handshake(ledger);
+    ana.adopt(ledger);
+    expect(ana.state.log('main')).toMatchObject({ blocked: null, repairing: false, head: 1 });
+    ana.settle(ledger);
+    expect(ana.state.counts().unsent).toBe(0);
+    expect([ledger.entity('issue', 'i')?.fields, ledger.entity('note', 'n')?.fields]).toEqual([
+      { title: 'B' },
+      { body: 'n', issue: 'i' },
+    ]);
+  });
+
+  test('[HL4] adopt parks lost work that clashes with what the ledger has taken since', () => {
+    const { ana, ledger, lost } = rewound();
+    const ben = device(2, 'ben');
+    ben.bootstrap(ledger);
+    ben.update('issue', 'i', { title: 'Ben' });
+    ben.settle(ledger);
+    ana.handshake(ledger);
+    ana.adopt(ledger);
+    ana.settle(ledger);
+    expect(ana.state.desk()).toMatchObject([
+      { kind: 'clash', actionId: lost[0], fields: [{ field: 'title', mine: 'B', theirs: 'Ben' }] },
+    ]);
+    expect([ana.row('issue', 'i'), ledger.entity('note', 'n')?.fields]).toMatchObject([
+      { title: 'Ben', sync: 'attention' },
+      { body: 'n' },
+    ]);
+  });
+
+  test("[HL4] others' lost events are kept aside", () => {
+    const { ana, ledger } = rewound();
+    ana.handshake(ledger);
+    ana.adopt(ledger);
+    const aside = ana.database.prepare("SELECT count(*) AS n FROM main.hf_event WHERE log LIKE '!main/%'").get();
+    expect(aside?.['n']).toBe(2);
+  });
+
+  test('[DG3] a position that is in the log takes the new epoch and goes on, asking again about what was accepted', () => {
+    const ledger = new TinyLedger(nodeDigest);
+    const ana = device(1);
+    ana.bootstrap(ledger);
+    ana.create('issue', { title: 'A' }, 'i');
+    ana.settle(ledger);
+    const action = ana.update('issue', 'i', { title: 'B' });
+    ana.push(ledger, { withEvents: false });
+    const restored = ledger.restoredTo(1);
+    expect(ana.handshake(restored).status).toBe('ok');
+    ana.settle(restored);
+    expect([ana.state.log('main')?.epoch, ana.state.outcome(action)?.state, restored.head]).toEqual([
+      "e1'",
+      'ordered',
+      2,
+    ]);
+  });
+
+  test('[RP1] a copy goes on under a new replica id with data, outbox and ids kept', () => {
+    const { ana } = rewound();
+    const action = ana.update('issue', 'i', { title: 'C' });
+    const before = ana.state.identity.replicaId;
+    ana.state.renewReplicaId();
+    ana.reopen();
+    expect(ana.state.identity.replicaId).not.toBe(before);
+    expect([ana.row('issue', 'i')?.['title'], ana.take().map(({ requestId }) => requestId)]).toEqual(['C', [action]]);
+  });
+});

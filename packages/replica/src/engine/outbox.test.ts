@@ -1,0 +1,258 @@
+import { counter, defineSchema, entity, LIMITS, oneOf, ref, schemaData, text } from '@holdfast/core';
+import { afterEach, describe, expect, test } from 'vitest';
+import { nodeDigest } from '../adapters/node/platform.ts';
+import { Device } from './device.fixture.ts';
+import { examine } from './inspect.ts';
+import { TinyLedger } from './tiny-ledger.fixture.ts';
+
+const schema = schemaData(
+  defineSchema({
+    issue: entity({
+      title: text(),
+      body: text({ optional: true }),
+      votes: counter(),
+      status: oneOf(['todo', 'done'], { otherwise: 'todo', default: 'todo', onClash: 'last' }),
+    }),
+    note: entity({ body: text(), issue: ref('issue') }),
+  }),
+);
+
+const devices: Device[] = [];
+function world() {
+  const ledger = new TinyLedger(nodeDigest);
+  const ana = new Device({ schema, seed: 1 });
+  const ben = new Device({ schema, seed: 2, account: 'ben' });
+  devices.push(ana, ben);
+  for (const device of [ana, ben]) device.bootstrap(ledger);
+  ana.create('issue', { title: 'A' }, 'i');
+  ana.settle(ledger);
+  ben.settle(ledger);
+  return { ledger, ana, ben };
+}
+afterEach(() => {
+  for (const device of devices.splice(0)) {
+    expect(examine(device.state.store).findings.filter(({ check }) => check !== 'permits')).toEqual([]);
+    device.remove();
+  }
+});
+
+/** Ana and Ben write one title; Ben's is first. Ana's batch is parked. */
+function clash({ ledger, ana, ben }: ReturnType<typeof world>): string {
+  const mine = ana.update('issue', 'i', { title: 'Ana' });
+  ben.update('issue', 'i', { title: 'Ben' });
+  ben.settle(ledger);
+  ana.settle(ledger);
+  return mine;
+}
+
+describe('sending', () => {
+  test('[OB3] a retry sends the stored bytes under the same request id', () => {
+    const { ledger, ana } = world();
+    ana.update('issue', 'i', { title: 'B' });
+    const [first] = ana.take();
+    ana.state.markUnknown([first?.requestId ?? ''], { code: 'request-timeout' }, null);
+    ana.reopen();
+    expect(ana.take()).toEqual([first]);
+    expect(ledger.head).toBe(1);
+  });
+
+  test('[OB2] a push takes whole operations in outbox order up to its bounds, and at least one', () => {
+    const { ana } = world();
+    for (const title of ['B', 'C', 'D']) ana.update('issue', 'i', { title });
+    const taken = (eventsMax: number, bytesMax: number) =>
+      ana.state.takePush({ log: 'main', eventsMax, bytesMax, nowMs: 0 });
+    expect(taken(2, 1e6)).toMatchObject({ events: 2, more: true });
+    expect(taken(512, 1)).toMatchObject({ events: 1, more: true });
+    expect(taken(512, 1e6)).toMatchObject({ events: 3, more: false });
+  });
+
+  test('[OB4] waiting work is due at its stored instant, and at once when something says so', () => {
+    const { ana } = world();
+    ana.update('issue', 'i', { title: 'B' });
+    const [sent] = ana.take();
+    ana.state.markUnknown([sent?.requestId ?? ''], { code: 'ledger-unreachable' }, Number.MAX_SAFE_INTEGER);
+    expect([ana.take().length, ana.state.nextRetryAtMs('main')]).toEqual([0, Number.MAX_SAFE_INTEGER]);
+    ana.state.resetRetries();
+    expect(ana.take()).toHaveLength(1);
+  });
+
+  test('[ST1] an accepted operation ahead of a gap stays in local state until its events arrive', () => {
+    const { ledger, ana, ben } = world();
+    ben.update('issue', 'i', { body: 'Ben' });
+    ben.settle(ledger);
+    const action = ana.update('issue', 'i', { title: 'B' });
+    ana.push(ledger, { withEvents: false });
+    expect([ana.row('issue', 'i')?.['title'], ana.state.outcome(action)?.state]).toEqual(['B', 'pending']);
+    ana.pullAll(ledger);
+    expect([ana.row('issue', 'i')?.['sync'], ana.state.outcome(action)]).toEqual([
+      'synced',
+      { state: 'ordered', log: 'main', version: 3 },
+    ]);
+  });
+
+  test('[IN1] an acceptance at or below the head retires in the transaction that records it', () => {
+    const { ledger, ana } = world();
+    const action = ana.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }]);
+    ana.push(ledger, { isAnswered: false });
+    ana.pullAll(ledger);
+    expect([ana.row('issue', 'i')?.['votes'], ana.state.outcome(action)?.state]).toEqual([1, 'ordered']);
+    expect(ana.state.counts().unsent).toBe(0);
+  });
+
+  test('[LG3] a batch that came to the log from a copy of this file is confirmed here, once', () => {
+    const { ledger, ana, ben } = world();
+    const action = ana.update('issue', 'i', { title: 'B' });
+    const copy = new Device({ schema, seed: 9 });
+    devices.push(copy);
+    copy.bootstrap(ledger);
+    expect(copy.state.unpack(ana.state.pack())).toMatchObject({ ok: true, value: { batches: 1, already: 0 } });
+    copy.settle(ledger);
+    ana.settle(ledger);
+    ben.settle(ledger);
+    expect([ledger.head, ana.state.outcome(action)?.state, ben.row('issue', 'i')?.['title']]).toEqual([
+      2,
+      'ordered',
+      'B',
+    ]);
+    expect(copy.state.unpack(ana.state.pack())).toMatchObject({ ok: true, value: { batches: 0 } });
+  });
+});
+
+describe('set aside', () => {
+  test('[ST1] parked work leaves local state, whole on the desk, and its row says attention', () => {
+    const { ledger, ana, ben } = world();
+    const action = clash({ ledger, ana, ben });
+    expect(ana.row('issue', 'i')).toMatchObject({ title: 'Ben', sync: 'attention' });
+    expect(ana.state.desk()).toMatchObject([
+      {
+        kind: 'clash',
+        needs: 'answer',
+        actionId: action,
+        entity: { type: 'issue', id: 'i' },
+        fields: [{ field: 'title', base: 'A', mine: 'Ana', theirs: 'Ben', by: 'ben' }],
+      },
+    ]);
+  });
+
+  test('[ST2] what names parked work is held; what a person makes on what they see flows', () => {
+    const { ledger, ana, ben } = world();
+    ana.update('issue', 'i', { title: 'Ana' });
+    const onTop = ana.update('issue', 'i', { body: 'on top of Ana' });
+    ben.update('issue', 'i', { title: 'Ben' });
+    ben.settle(ledger);
+    ana.settle(ledger);
+    expect([ana.state.outcome(onTop)?.state, ana.state.counts()]).toMatchObject([
+      'needs-attention',
+      { held: 1, parked: 1, attention: 1 },
+    ]);
+    expect(ana.row('issue', 'i')?.['body']).toBeNull();
+    const later = ana.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }]);
+    ana.settle(ledger);
+    expect(ana.state.outcome(later)?.state).toBe('ordered');
+  });
+
+  test('[OB1] independent work flows past parked work', () => {
+    const { ledger, ana, ben } = world();
+    clash({ ledger, ana, ben });
+    const other = ana.commit([{ do: 'create', entity: 'issue', id: 'j', fields: { title: 'J' } }]);
+    ana.settle(ledger);
+    expect(ana.state.outcome(other)?.state).toBe('ordered');
+  });
+
+  test('[ST2] work that needs a refused creation is held with it', () => {
+    const { ledger, ana } = world();
+    const note = ana.commit([{ do: 'create', entity: 'note', id: 'n', fields: { body: 'x', issue: 'nobody' } }]);
+    const edit = ana.update('note', 'n', { body: 'y' });
+    ana.settle(ledger);
+    expect(ana.state.desk()).toMatchObject([{ kind: 'missing-reference', actionId: note, held: 1 }]);
+    expect([ana.row('note', 'n'), ana.state.outcome(edit)?.state]).toEqual([undefined, 'needs-attention']);
+  });
+
+  test('[OB3] after 8 automatic rebases a person is asked', () => {
+    const { ledger, ana, ben } = world();
+    const action = ana.update('issue', 'i', { body: 'Ana' });
+    let rounds = 0;
+    for (; rounds < 20 && ana.state.outcome(action)?.state === 'pending'; rounds += 1) {
+      const sent = ana.take();
+      ben.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }]);
+      ben.settle(ledger);
+      const results = sent.map(({ requestId }) => ({
+        requestId,
+        status: 'refused' as const,
+        code: 'version-conflict' as const,
+        details: { type: 'issue', id: 'i', entityVersion: ledger.head, version: ledger.head },
+      }));
+      ana.state.recordResults('main', results, 0);
+      ana.pullAll(ledger);
+    }
+    expect([rounds, ana.state.desk()[0]?.kind]).toEqual([LIMITS.automaticRebasesMax + 1, 'clash']);
+  });
+
+  test('[OB6] when theirs moves on under an entry, its revision is another', () => {
+    const { ledger, ana, ben } = world();
+    clash({ ledger, ana, ben });
+    const [shown] = ana.state.desk();
+    ben.update('issue', 'i', { title: 'Ben again' });
+    ben.settle(ledger);
+    ana.pullAll(ledger);
+    const [now] = ana.state.desk();
+    expect(now?.fields[0]?.theirs).toBe('Ben again');
+    expect(ana.state.resolve({ ids: [shown?.id ?? ''], choice: 'mine', revision: shown?.revision ?? 0 })).toMatchObject(
+      { ok: false, fault: { code: 'conflict-changed' } },
+    );
+  });
+});
+
+describe('owed work', () => {
+  /** As the coordinator leaves it when an answer did not come. */
+  const owe = (device: Device, requestId: string) =>
+    device.database
+      .prepare(
+        "INSERT INTO main.hf_obligation (permit, generation, log, class, action, identity, disposition, reason, count, created_at, last_at) VALUES (1, 1, 'main', 'push', 'replay-operation-then-reconcile', ?, 'unknown', 'abandoned', 1, '', '')",
+      )
+      .run(requestId);
+
+  test('[OB3] a wish to discard owed work waits, and takes it back by a commit if it was accepted', () => {
+    const { ledger, ana } = world();
+    const action = ana.update('issue', 'i', { title: 'B' });
+    ana.push(ledger, { isAnswered: false });
+    owe(ana, action);
+    expect(ana.state.discard([action])).toMatchObject({ ok: true });
+    expect(ana.state.outcome(action)?.state).toBe('pending');
+    ana.push(ledger, { only: [action] });
+    ana.settle(ledger);
+    expect([ana.state.outcome(action)?.state, ledger.entity('issue', 'i')?.fields['title']]).toEqual(['ordered', 'A']);
+  });
+
+  test('[OB3] owed work that its chain wants rebased waits for its answer', () => {
+    const { ledger, ana, ben } = world();
+    const first = ana.update('issue', 'i', { title: 'Ana' });
+    const second = ana.update('issue', 'i', { body: 'Ana' });
+    ben.update('issue', 'i', { title: 'Ben' });
+    ben.settle(ledger);
+    const sent = ana.take();
+    owe(ana, second);
+    ana.state.markUnknown([second], { code: 'request-timeout' }, null);
+    const { replicaId } = ana.state.identity;
+    const results = ledger.push(sent, { actor: 'ana', replicaId }).filter(({ requestId }) => requestId === first);
+    ana.state.recordResults('main', results, 0);
+    ana.pullAll(ledger);
+    expect(ana.state.desk()).toEqual([]);
+    ana.push(ledger, { only: [second] });
+    expect(ana.state.desk()).toMatchObject([{ actionId: first, held: 1 }]);
+  });
+
+  test('[OB3] a wish about work that never left is carried out when it would be sent', () => {
+    const { ledger, ana } = world();
+    const action = ana.update('issue', 'i', { title: 'B' });
+    ana.take();
+    ana.state.discard([action]);
+    ana.state.markUnknown([action], { code: 'ledger-unreachable' }, null);
+    ana.settle(ledger);
+    expect([ana.state.outcome(action)?.state, ledger.head, ana.row('issue', 'i')?.['title']]).toEqual([
+      'discarded',
+      1,
+      'A',
+    ]);
+  });
+});
