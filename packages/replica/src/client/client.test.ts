@@ -97,6 +97,7 @@ test('[AC2] whoever else signs in gets a replica of his own; what is open stops 
   await anas.settle();
   await client.signIn({ id: 'ben', token: () => 'ben-token' });
   expect(client.session.current).toBe('other-account');
+  await until(() => anas.status.current.isPaused);
   await anas.commit((tx) => tx.issue.create({ title: 'of Ana' }));
   const bens = await client.open('acme');
   await bens.commit((tx) => tx.issue.create({ title: 'of Ben' }));
@@ -104,6 +105,11 @@ test('[AC2] whoever else signs in gets a replica of his own; what is open stops 
   expect(await titles(bens)).toEqual(['of Ben']);
   expect((await anas.settle({ signal: AbortSignal.timeout(50) })).settled).toBe(false);
   expect(await titles(anas)).toContain('of Ana');
+  // Even if somebody resumes it, it never speaks with the credentials of somebody else.
+  await anas.resume();
+  await until(() => anas.status.current.phase === 'sign-in-needed');
+  await bens.settle();
+  expect(await titles(bens)).toEqual(['of Ben']);
   await client.signIn({ id: 'ana', token: () => 'ana-token' });
   await anas.settle();
   await until(async () => (await titles(bens)).length === 2 || client.session.current !== 'signed-in');
