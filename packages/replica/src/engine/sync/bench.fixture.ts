@@ -10,6 +10,7 @@ import {
   type JsonObject,
   type Random,
   randomHex,
+  type SocketEvents,
   schemaData,
   text,
   uuidv7,
@@ -58,6 +59,8 @@ export interface BenchDevice {
   readonly sent: Sent[];
   /** Frames that the device sent on its socket. */
   readonly frames: JsonObject[];
+  /** What the engine hears of each socket it ever opened. */
+  readonly connections: SocketEvents[];
   readonly told: (Fault | null)[];
   script: Script | null;
   token: () => string | Promise<string>;
@@ -139,6 +142,7 @@ class Device implements BenchDevice {
   readonly #parts: DeviceParts;
   readonly sent: Sent[] = [];
   readonly frames: JsonObject[] = [];
+  readonly connections: SocketEvents[] = [];
   readonly told: (Fault | null)[] = [];
   readonly network: DeviceNetwork;
   script: Script | null = null;
@@ -194,6 +198,7 @@ class Device implements BenchDevice {
       coordinator,
       fetch: (url, request) => this.#fetch(url, request),
       openSocket: (url, events) => {
+        this.connections.push(events);
         const socket = this.network.openSocket(url, {
           ...events,
           message: (given) => {

@@ -97,8 +97,12 @@ export function createReporter(of: {
   const tell = () => {
     isDue = false;
     if (isClosed) return;
+    // Being connected is no progress: only something that moves ends a stall (SY3).
+    if (session.phase === 'stalled') watchdog.look();
     const said = session.stands ? null : signalOf(view());
-    if (said !== null) session.signal(said.signal, said.reason ?? undefined);
+    const isOnlyConnected = said?.signal === 'at-head' || said?.signal === 'behind';
+    if (said !== null && !(session.phase === 'stalled' && isOnlyConnected))
+      session.signal(said.signal, said.reason ?? undefined);
     for (const look of [...settling]) look();
     watchdog.begin();
     if (listeners.size > 0) publish(statusWith(countsLately()));

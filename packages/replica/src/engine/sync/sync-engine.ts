@@ -73,7 +73,8 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
   let mode: 'at-rest' | 'running' | 'paused' | 'closing' | 'closed' = 'at-rest';
   /** Depth of transactions that are our own: what they change wakes nobody. */
   let ownWrites = 0;
-  let cancelReconnect = () => {};
+  /** Set while the time after a socket's end runs: no poll may come before it (F80). */
+  let cancelReconnect = NOTHING;
 
   const parts: SyncParts = {
     state,
@@ -166,7 +167,15 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     ended: ({ reason, inMs }) => {
       forgetProofs();
       session.signal('unreachable', { code: 'ledger-unreachable', facts: { socket: reason } });
-      cancelReconnect = clock.timer(inMs, () => ledger.kick('socket'));
+      cancelReconnect();
+      const stopTimer = clock.timer(inMs, () => {
+        cancelReconnect = NOTHING;
+        ledger.kick('socket');
+      });
+      cancelReconnect = () => {
+        stopTimer();
+        cancelReconnect = NOTHING;
+      };
     },
     otherAccount: () => session.signal('other-account', { code: 'other-account' }),
   });
@@ -189,7 +198,7 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
       {
         backoff: ledger.backoff,
         facts: () => lanes.all.map(({ facts }) => facts),
-        mayAsk: (given) => whole.mayAsk(given),
+        mayAsk: (given) => whole.mayAsk(given) && (cancelReconnect === NOTHING || !given.every(isPoll)),
         covers: (log) => live.covers(log),
         begin: () => session.signal('begin'),
         whole: (trouble, as) => whole.ofLedger(trouble, as, ledger.backoff),
@@ -354,6 +363,10 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     subscribe: (listener) => reporter.subscribe(listener),
   };
 }
+
+const NOTHING = (): void => {};
+
+const isPoll = (trigger: Trigger): boolean => trigger === 'poll' || trigger === 'retry';
 
 /** OB4: the network, or a person, says that waiting has no more reason. */
 const ENDS_WAITING: ReadonlySet<Trigger> = new Set(['online', 'visible', 'manual', 'credentials']);

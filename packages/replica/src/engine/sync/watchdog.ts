@@ -7,6 +7,7 @@ import type { Clock, Fault } from '@holdfast/core';
 export interface Watchdog {
   /** Something changed: begins to watch, unless it does already. */
   begin(): void;
+  look(): void;
   stop(): void;
 }
 
@@ -73,6 +74,7 @@ export function createWatchdog(parts: {
     begin: () => {
       if (cancelTimer === null) look();
     },
+    look,
     stop,
   };
 }

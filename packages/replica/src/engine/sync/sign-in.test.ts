@@ -1,0 +1,127 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { answer, type Bench, type BenchDevice, createBench, loginPage, refusal } from './bench.fixture.ts';
+
+let bench: Bench;
+let ana: BenchDevice;
+
+beforeEach(async () => {
+  bench = createBench();
+  ana = bench.device('ana');
+  ana.sync.start();
+  await bench.until('live', () => isLive(ana));
+});
+afterEach(() => bench.close());
+
+const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
+const isSignedOut = () => ana.sync.status.phase === 'sign-in-needed';
+
+test('[AC1] an expiry found by an answer stops the loop once, is told once, and is no failed attempt', async () => {
+  ana.script = (_url, request) => refusal(request, 401, 'unauthenticated');
+  ana.create('parent');
+  ana.create('child');
+  await bench.until('told', () => isSignedOut());
+  const before = ana.sent.length;
+  ana.create('more work');
+  ana.sync.kick('online');
+  await bench.time.advance(3_600_000);
+  expect(ana.sent.length).toBe(before);
+  expect(ana.told.map((fault) => fault?.code)).toEqual(['unauthenticated']);
+  expect(ana.sync.status).toMatchObject({ unsent: 3, retryInMs: null });
+  ana.script = null;
+  ana.sync.credentialsChanged();
+  await bench.until('goes on in place', () => isLive(ana), 2_000);
+  expect(ana.titles()).toEqual(['child', 'more work', 'parent']);
+  const sentIn = ana.sent.filter(({ path }) => path.endsWith('/push')).at(-1)?.body?.['operations'];
+  expect((sentIn as { events: { change: { fields: { title: string } } }[] }[])[0]?.events[0]?.change.fields.title).toBe(
+    'parent',
+  );
+});
+
+test('[AC1 F45] an app that has a fresh credential at hand is not bothered', async () => {
+  let token = 'ana';
+  ana.token = () => token;
+  ana.script = (_url, request) => {
+    if (request.headers['authorization'] !== 'Bearer ana') return undefined;
+    token = 'ana/writer';
+    return refusal(request, 401, 'unauthenticated');
+  };
+  ana.create('refreshed');
+  await bench.until('sent', () => isLive(ana), 2_000);
+  expect(ana.told).toEqual([]);
+});
+
+test('[AC1] with nobody to tell, the expiry is told as soon as there is somebody, once', async () => {
+  ana.sync.presence({ visible: false, online: true });
+  ana.script = (_url, request) => refusal(request, 401, 'unauthenticated');
+  ana.create('unseen');
+  await bench.until('found', () => isSignedOut());
+  expect(ana.told.length).toBe(0);
+  ana.sync.presence({ visible: true, online: true });
+  ana.sync.presence({ visible: true, online: true });
+  expect(ana.told.length).toBe(1);
+});
+
+test('[AC1 F112] a login page in front of the ledger is told once, and asked about slowly until it is gone', async () => {
+  ana.script = () => loginPage();
+  ana.create('behind a gateway');
+  await bench.until('told', () => isSignedOut(), 10_000);
+  expect(ana.told.map((fault) => fault?.code)).toEqual(['network-untrusted']);
+  const before = ana.sent.length;
+  await bench.time.advance(600_000);
+  expect(ana.told.length).toBe(1);
+  const probes = ana.paths(before);
+  expect(new Set(probes)).toEqual(new Set(['/handshake']));
+  expect(probes.length).toBeLessThan(60);
+  ana.script = null;
+  await bench.until('heals by itself', () => isLive(ana), 61_000);
+  expect(ana.told.length).toBe(1);
+});
+
+test('[AC1 F112] a redirect is never followed, and leads to sign-in like a login page', async () => {
+  ana.script = () => answer(302, '', { location: 'https://login.example/' });
+  ana.create('redirected');
+  await bench.until('told', () => isSignedOut(), 10_000);
+  expect(ana.told.length).toBe(1);
+  expect(ana.sent.every(({ url }) => url.startsWith('http://ledger.test/'))).toBe(true);
+});
+
+test('[AC1 F118] a sign-in that does not help is asked for again, not in a loop', async () => {
+  ana.script = (_url, request) => refusal(request, 401, 'unauthenticated');
+  ana.create('waits');
+  await bench.until('told', () => isSignedOut());
+  const before = ana.sent.length;
+  ana.sync.credentialsChanged();
+  await bench.time.advance(60_000);
+  expect(ana.sent.length - before).toBeLessThanOrEqual(2);
+  expect(ana.told.length).toBe(2);
+});
+
+test('[AC2] a ledger that names another account gets nothing and takes nothing', async () => {
+  ana.sync.pause();
+  ana.token = () => 'eve';
+  ana.create('private');
+  ana.sync.resume();
+  await bench.until('noticed', () => ana.sync.status.phase === 'other-account');
+  const before = ana.sent.length;
+  ana.create('still private');
+  await bench.time.advance(600_000);
+  expect(ana.paths(before)).toEqual([]);
+  expect(ana.sent.slice(-1)[0]?.path).toBe('/handshake');
+  expect(ana.sync.status.unsent).toBe(2);
+  ana.token = () => 'ana';
+  ana.sync.credentialsChanged();
+  await bench.until('goes on', () => isLive(ana), 5_000);
+});
+
+test('[AC1] an app that cannot give a credential is asked again later, and nothing is owed', async () => {
+  let fails = true;
+  ana.token = () => (fails ? Promise.reject(new Error('no network for the identity provider')) : 'ana');
+  const before = ana.sent.length;
+  ana.create('waits for a token');
+  await bench.time.advance(30_000);
+  expect(ana.sent.length).toBe(before);
+  expect(ana.owed()).toEqual([]);
+  expect(ana.sync.status.phase).toBe('offline');
+  fails = false;
+  await bench.until('sent', () => isLive(ana), 61_000);
+});
