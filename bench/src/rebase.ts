@@ -75,7 +75,7 @@ async function bareOf(folder: string): Promise<number> {
   );
   device.apply(mine);
   const again = device.db.prepare('UPDATE issue SET title = ?, version = version + 1 WHERE id = ?');
-  const confirm = device.db.prepare('UPDATE event SET body = ? WHERE id = ?');
+  const confirm = device.db.prepare('UPDATE event SET body = ? WHERE version = ?');
   const ms = await timed(async () => {
     const events = (await (await fetch(`${hub.url}/events`)).json()) as BareEvent[];
     for (let at = 0; at < events.length; at += PAGE)
@@ -92,7 +92,8 @@ async function bareOf(folder: string): Promise<number> {
       device.db.exec('COMMIT');
       await sender.send(part);
       device.db.exec('BEGIN IMMEDIATE');
-      for (const { id, body } of part) confirm.run(body, id);
+      // They were the first rows of this file.
+      for (const [n, { body }] of part.entries()) confirm.run(body, at + n + 1);
       device.db.exec('COMMIT');
     }
   });

@@ -2,8 +2,8 @@ import { DatabaseSync } from 'node:sqlite';
 
 /** The least schema that can hold an event log and an issue table: what every bare measurement writes to. */
 const BARE_SCHEMA = `
-  CREATE TABLE event (version INTEGER PRIMARY KEY, id TEXT NOT NULL, entity TEXT NOT NULL, body TEXT NOT NULL);
-  CREATE TABLE issue (id TEXT PRIMARY KEY, title TEXT, body TEXT, status TEXT, assignee TEXT, labels TEXT, priority INTEGER,
+  CREATE TABLE IF NOT EXISTS event (version INTEGER PRIMARY KEY, id TEXT NOT NULL, entity TEXT NOT NULL, body TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS issue (id TEXT PRIMARY KEY, title TEXT, body TEXT, status TEXT, assignee TEXT, labels TEXT, priority INTEGER,
     version INTEGER, updated_at TEXT) WITHOUT ROWID;
 `;
 
@@ -15,7 +15,7 @@ export interface BareOptions {
 export function openBare(file: string, { durability }: BareOptions): DatabaseSync {
   const db = new DatabaseSync(file);
   db.exec(
-    `PRAGMA journal_mode=WAL; PRAGMA synchronous=${durability === 'full' ? 'FULL' : 'NORMAL'}; PRAGMA fullfsync=ON`,
+    `PRAGMA journal_mode=WAL; PRAGMA synchronous=${durability === 'full' ? 'FULL' : 'NORMAL'}; PRAGMA fullfsync=ON; PRAGMA wal_autocheckpoint=4000`,
   );
   db.exec(BARE_SCHEMA);
   return db;
