@@ -51,6 +51,7 @@ export function retryAfterMs(header: string | null, nowMs: number): number | nul
   if (header === null) return null;
   const text = header.trim();
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
-  const atMs = Date.parse(text);
+  // An HTTP date begins with the name of a day; what else `Date.parse` takes for a date is none.
+  const atMs = /^[A-Za-z]{3,9}, /.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(atMs) ? null : Math.max(0, atMs - nowMs);
 }

@@ -37,10 +37,10 @@ export function createWatchdog(parts: {
   let lookedAtMs = 0;
   let stage: 'moving' | 'kicked' | 'stalled' = 'moving';
 
-  const look = () => {
+  const look = (wasWatching: boolean) => {
     const watched = parts.watch();
     const nowMs = clock.monotonic();
-    const hasSlept = cancelTimer !== null && nowMs - lookedAtMs > 3 * intervalMs;
+    const hasSlept = wasWatching && nowMs - lookedAtMs > 3 * intervalMs;
     lookedAtMs = nowMs;
     if (!watched.hasWork || !watched.isReachable || watched.marker !== marker || hasSlept) {
       marker = watched.marker;
@@ -61,7 +61,7 @@ export function createWatchdog(parts: {
   const again = () => {
     cancelTimer ??= clock.timer(intervalMs, () => {
       cancelTimer = null;
-      look();
+      look(true);
     });
   };
 
@@ -72,9 +72,9 @@ export function createWatchdog(parts: {
 
   return {
     begin: () => {
-      if (cancelTimer === null) look();
+      if (cancelTimer === null) look(false);
     },
-    look,
+    look: () => look(cancelTimer !== null),
     stop,
   };
 }
