@@ -150,6 +150,12 @@ function fitTable(database: Database, model: EntityModel): void {
     const name = quoted(`hf_index_${model.type}_${physical.join('_')}`);
     database.exec(`CREATE INDEX IF NOT EXISTS main.${name} ON ${table} (${physical.map(quoted).join(', ')})`);
   }
+  // A row that goes to an end asks for the last key: without an index that costs the whole table (SC10).
+  for (const { wire, data } of model.columns)
+    if (data.kind === 'rank')
+      database.exec(
+        `CREATE INDEX IF NOT EXISTS main.${quoted(`hf_rank_${model.type}_${wire}`)} ON ${table} (_log, ${quoted(wire)})`,
+      );
   if (!model.hasSearch) return;
   const search = quoted(searchTable(model.type));
   const before = database.prepare('SELECT sql FROM main.sqlite_master WHERE name = ?').get(searchTable(model.type))?.[
