@@ -26,7 +26,8 @@ export async function repairStep(parts: SyncParts, facts: LogFacts): Promise<Ste
     parts.write(() => parts.state.block(facts.log, { code: 'ledger-state-suspect', facts: { log: facts.log } }));
     return done(true);
   }
-  const isCompared = progress !== undefined && facts.compared?.version === progress.head;
+  // Of what is fetched now: a comparison may be left over from a fetch that was given up at the same position.
+  const isCompared = progress?.scanned === true && facts.compared?.version === progress.head;
   if (!isCompared) return bootstrapStep(parts, facts, 'repair');
   const step = await pullPage(parts, facts, swapIn(parts, facts));
   if (step.step !== 'done') return step;
