@@ -18,3 +18,19 @@ for (const [seed, what] of FOUND)
     const { violations } = await runSeed(seed);
     expect(violations, replayCommand(seed)).toEqual([]);
   });
+
+test('[I12 HL4] seed 54: a ledger rewound twice while a replica repairs to it is adopted, and the repair ends', async () => {
+  const faults = [
+    'crash',
+    'partition',
+    'one-way',
+    'lateness',
+    'truncation',
+    'ledger-restart',
+    'clone',
+    'rewind',
+  ] as const;
+  const { violations, counts } = await runSeed(54, { faults });
+  expect(violations, replayCommand(54, { faults })).toEqual([]);
+  expect(counts['adopted']).toBeGreaterThan(0);
+});
