@@ -23,6 +23,8 @@ export type LockAttempt =
   | { readonly ok: true; readonly lock: FileLock }
   | { readonly ok: false; readonly holder: LockHolder | null };
 
+const HOLD_MS = 2 ** 31 - 1;
+
 export function lockFile(file: string, holder: LockHolder): LockAttempt {
   const lockPath = `${file}.lock`;
   const holderPath = `${file}.holder`;
@@ -37,12 +39,15 @@ export function lockFile(file: string, holder: LockHolder): LockAttempt {
   }
   writeFileSync(holderPath, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
   let isHeld = true;
+  // A connection that nobody refers to is collected, and its lock with it: a timer refers to it, and keeps no process.
+  const hold = setInterval(() => connection.isOpen, HOLD_MS).unref();
   return {
     ok: true,
     lock: {
       release: () => {
         if (!isHeld) return;
         isHeld = false;
+        clearInterval(hold);
         // First who, then the lock: whoever comes next writes his own name after this.
         rmSync(holderPath, { force: true });
         connection.close();
