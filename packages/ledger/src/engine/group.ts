@@ -37,6 +37,9 @@ export interface GroupParts<L> {
   readonly onAppended: (ref: LogRef, outcome: GroupOutcome) => L | null;
 }
 
+/** So that a stream of pushes without a gap cannot hold back those that came first. */
+const GATHERING_TURNS_MAX = 8;
+
 interface Waiting<L> {
   readonly push: ReadPush;
   readonly resolve: (submitted: Submitted<L>) => void;
@@ -60,8 +63,7 @@ export function createGroups<L>(parts: GroupParts<L>): Groups<L> {
     if (queue === undefined) {
       queue = { ref: push.ref, waiting: [], operations: 0 };
       queues.set(key, queue);
-      const started = queue;
-      clock.soon(() => void work(key, started));
+      gather(key, queue);
     }
     if (queue.operations >= limits.groupQueueMax)
       return Promise.resolve(refusal(refusedBy('rate-limited', { retryAfterMs: 1_000 })));
@@ -69,6 +71,18 @@ export function createGroups<L>(parts: GroupParts<L>): Groups<L> {
     waiting += 1;
     const own = queue;
     return new Promise((resolve) => own.waiting.push({ push, resolve }));
+  };
+
+  /**
+   * Requests that came together are read in turns: as long as a turn brings another push, the group waits for one more.
+   * Nobody waits for time to pass.
+   */
+  const gather = (key: string, queue: Queue<L>, turn = 0, before = 0): void => {
+    clock.soon(() => {
+      const { length } = queue.waiting;
+      if (turn < GATHERING_TURNS_MAX && length > before) gather(key, queue, turn + 1, length);
+      else void work(key, queue);
+    });
   };
 
   /**
@@ -88,7 +102,7 @@ export function createGroups<L>(parts: GroupParts<L>): Groups<L> {
       resolve(outcomes[at] as Submitted<L>);
     }
     if (queue.waiting.length > 0) {
-      clock.soon(() => void work(key, queue));
+      gather(key, queue);
       return;
     }
     queues.delete(key);
