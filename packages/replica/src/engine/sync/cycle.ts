@@ -27,6 +27,8 @@ export interface CycleHooks {
   unreachable(trouble: Trouble): void;
   /** Nothing is left to ask: time for the socket. */
   atRest(log: string): void;
+  /** It is blocked, or not followed any more: nothing of it is to be heard. */
+  stands(log: string): void;
   changed(): void;
 }
 
@@ -51,7 +53,10 @@ export async function runCycle(parts: SyncParts, facts: LogFacts, hooks: CycleHo
   try {
     for (let steps = 0; steps < STEPS_PER_CYCLE_MAX; steps += 1) {
       const next = chooseNext(parts, facts, inVain);
-      if (next === 'stand') return { next: 'idle' };
+      if (next === 'stand') {
+        hooks.stands(facts.log);
+        return { next: 'idle' };
+      }
       if (next === 'prove') return prove(facts, hooks);
       if (next === 'rest') return rest(parts, facts, hooks, inVain);
       setActivity(facts, hooks, ACTIVITY[next]);

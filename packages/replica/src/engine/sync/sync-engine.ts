@@ -199,7 +199,8 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
         backoff: ledger.backoff,
         facts: () => lanes.all.map(({ facts }) => facts),
         mayAsk: (given) => whole.mayAsk(given) && (cancelReconnect === NOTHING || !given.every(isPoll)),
-        covers: (log) => live.covers(log),
+        // A log that is blocked is asked about until that is over, though a socket may still tell of it.
+        covers: (log) => live.covers(log) && state.log(log)?.blocked === null,
         begin: () => session.signal('begin'),
         whole: (trouble, as) => whole.ofLedger(trouble, as, ledger.backoff),
         unreachable: (trouble) => session.signal('unreachable', trouble.fault),
@@ -228,6 +229,7 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
         live.follow(log);
         live.held(log, state.log(log)?.head ?? 0);
       },
+      stands: (log) => live.unfollow(log),
       changed: () => reporter.changed(),
     });
 

@@ -1,0 +1,170 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Bench, type BenchDevice, createBench, type Script } from './bench.fixture.ts';
+
+let bench: Bench;
+let ana: BenchDevice;
+let ben: BenchDevice;
+
+beforeEach(async () => {
+  bench = createBench();
+  ana = bench.device('ana');
+  ben = bench.device('ben', { account: 'ben' });
+  ana.sync.start();
+  ben.sync.start();
+  for (let at = 0; at < 5; at += 1) ana.create(`note ${at}`);
+  await bench.until('shared', () => ben.titles().length === 5 && isLive(ana) && isLive(ben));
+});
+afterEach(() => bench.close());
+
+const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
+const blockedBy = (device: BenchDevice) => device.state.log('main')?.blocked?.code;
+
+/** A row that no event explains: what a defect, or a bad disk, leaves behind. */
+function damage(device: BenchDevice): void {
+  const { database } = device.state.store;
+  database.exec("UPDATE main.note SET title = 'damaged' WHERE title = 'note 3'");
+  database.exec(`UPDATE hf_log SET signature = '${'ab'.repeat(32)}'`);
+}
+
+/** Changes an answer of the ledger to a request of this kind. */
+const rewritten =
+  (part: string, change: (body: any) => void): Script =>
+  (url, request, forward) => {
+    if (!url.includes(part)) return undefined;
+    return forward(url, request).then(async (given) => {
+      const text = await given.text();
+      const body = JSON.parse(text);
+      if (given.status === 200) change(body);
+      return { status: given.status, headers: given.headers, text: () => Promise.resolve(JSON.stringify(body)) };
+    });
+  };
+
+test('[P3 PM9] a state that differs at a position in the log is fetched anew and swapped, with outbox and commits kept', async () => {
+  const signature = ana.state.log('main')?.signature;
+  ana.sync.pause();
+  damage(ana);
+  ana.create('pending');
+  ana.sync.resume();
+  const before = ana.sent.length;
+  await bench.until('repaired', () => isLive(ana) && !ana.titles().includes('damaged'), 60_000);
+  expect(ana.titles()).toEqual(['note 0', 'note 1', 'note 2', 'note 3', 'note 4', 'pending']);
+  expect(ana.paths(before).filter((path) => path.endsWith('/entities')).length).toBeGreaterThan(0);
+  await bench.until('shown', () => ben.titles().length === 6);
+  expect(ana.state.log('main')?.signature).toBe(ben.state.log('main')?.signature);
+  expect(ana.state.log('main')?.signature).not.toBe(signature);
+});
+
+test('[P3] no answer, no swap: while a push is owed, nothing is repaired', async () => {
+  ana.script = (url) => (url.includes('/push') ? Promise.reject(new Error('lost')) : undefined);
+  ana.create('owed');
+  await bench.until('owed', () => ana.owed().length === 1);
+  damage(ana);
+  await bench.time.advance(200_000);
+  expect(ana.titles()).toContain('damaged');
+  ana.script = null;
+  ana.sync.kick('online');
+  await bench.until('repaired', () => isLive(ana) && !ana.titles().includes('damaged'), 60_000);
+  expect(ana.titles()).toContain('owed');
+});
+
+test('[P3] a state that differs again after a repair makes the ledger’s state suspect, and is not repaired for ever', async () => {
+  ana.sync.pause();
+  damage(ana);
+  ana.script = rewritten('/handshake', (body) => {
+    for (const log of body.logs) if (log.signature !== undefined) log.signature = 'differs';
+  });
+  ana.sync.resume();
+  await bench.until('suspect', () => blockedBy(ana) === 'ledger-state-suspect', 120_000);
+  const before = ana.sent.length;
+  ana.create('goes on');
+  await bench.time.advance(20_000);
+  expect(ana.paths(before).filter((path) => path !== '/handshake')).toEqual([]);
+  expect(ana.sync.status).toMatchObject({ phase: 'blocked', unsent: 1 });
+});
+
+test('[BS2] a first state that differs is thrown away, and the second time the ledger’s state is suspect', async () => {
+  const cleo = bench.device('cleo', { account: 'cleo' });
+  cleo.script = rewritten('/entities', (body) => {
+    if (body.entities.length > 0) body.entities[0].fields.title = 'forged';
+  });
+  cleo.sync.start();
+  await bench.until('suspect', () => blockedBy(cleo) === 'ledger-state-suspect', 120_000);
+  expect(cleo.titles()).toEqual([]);
+  const scans = cleo.paths().filter((path) => path.endsWith('/entities')).length;
+  expect(scans).toBe(2);
+});
+
+test('[BS1] a page that was read before the noted position is thrown away and asked for again', async () => {
+  let spoiled = 0;
+  const cleo = bench.device('cleo', { account: 'cleo' });
+  cleo.script = (url, request, forward) =>
+    spoiled++ < 1 && url.includes('/entities')
+      ? rewritten('/entities', (body) => {
+          body.asOf.version -= 1;
+        })(url, request, forward)
+      : undefined;
+  spoiled = -1;
+  cleo.sync.start();
+  await bench.until('there', () => isLive(cleo), 60_000);
+  expect(cleo.titles().length).toBe(5);
+  expect(cleo.paths().filter((path) => path.endsWith('/entities')).length).toBe(2);
+});
+
+test('[BS1] a crash in the middle of a first state goes on at the next page', async () => {
+  for (let at = 0; at < 600; at += 1) ana.create(`more ${at}`);
+  await bench.until('sent', () => isLive(ana), 60_000);
+  const cleo = bench.device('cleo', { account: 'cleo' });
+  cleo.sync.start();
+  await bench.until('one page', () => (cleo.state.bootstrapCursor('main')?.entities ?? 0) > 0);
+  expect(cleo.sync.status.logs[0]?.progress).toMatchObject({ of: 'bootstrap' });
+  const cursor = cleo.state.bootstrapCursor('main')?.cursor;
+  cleo.crash();
+  cleo.restart();
+  const before = cleo.sent.length;
+  cleo.sync.start();
+  await bench.until('there', () => isLive(cleo), 60_000);
+  expect(cleo.titles().length).toBe(605);
+  const scans = cleo.sent.slice(before).filter(({ path }) => path.endsWith('/entities'));
+  expect(new URL(scans[0]?.url ?? '').searchParams.get('cursor')).toBe(cursor);
+});
+
+test('[BS5] what is created before the first contact is kept through the first state, and sent after it', async () => {
+  const cleo = bench.device('cleo', { account: 'cleo' });
+  cleo.create('made offline');
+  cleo.sync.start();
+  await bench.until('all there', () => isLive(cleo) && cleo.titles().length === 6, 60_000);
+  await bench.until('shown', () => ben.titles().includes('made offline'));
+});
+
+test.each([
+  ['moved', 'moved'],
+  ['deleted', 'deleted'],
+  ['not-allowed', 'blocked'],
+] as const)(
+  '[MV1 AC2] a log that is %s is held, deletes nothing, and goes on when that is over',
+  async (status, phase) => {
+    const script = rewritten('/handshake', (body) => {
+      body.logs = body.logs.map(({ log }: { log: string }) => ({ log, status }));
+    });
+    ana.script = script;
+    ana.sync.kick('manual');
+    await bench.until('said', () => ana.sync.status.phase === phase);
+    ana.create('kept');
+    const before = ana.sent.length;
+    await bench.time.advance(100_000);
+    expect(new Set(ana.paths(before))).toEqual(new Set(['/handshake']));
+    expect(ana.titles()).toContain('kept');
+    expect(ana.sync.status.unsent).toBe(1);
+    ana.script = null;
+    await bench.until('goes on', () => isLive(ana), 61_000);
+  },
+);
+
+test('[DG3] another epoch of the same history is taken from a handshake, and work goes on', async () => {
+  ana.script = rewritten('/handshake', (body) => {
+    for (const log of body.logs) log.epoch = 'another-epoch';
+  });
+  ana.sync.kick('manual');
+  await bench.until('taken', () => ana.state.log('main')?.epoch === 'another-epoch');
+  expect(ana.state.counts().lost).toBe(0);
+});
