@@ -141,7 +141,7 @@ test.each([
   ['deleted', 'deleted'],
   ['not-allowed', 'blocked'],
 ] as const)(
-  '[MV1 AC2] a log that is %s is held, deletes nothing, and goes on when that is over',
+  '[AC2 F107] a log that is %s is held, deletes nothing, and goes on when that is over',
   async (status, phase) => {
     const script = rewritten('/handshake', (body) => {
       body.logs = body.logs.map(({ log }: { log: string }) => ({ log, status }));
