@@ -70,7 +70,7 @@ describe('a ledger that has lost acknowledged work', () => {
     expect(ana.row('issue', 'i')).toMatchObject({ title: 'C', body: 'x', sync: 'attention' });
   });
 
-  test('[HL3] work that is found again where it was is confirmed again, and nothing is sent twice', () => {
+  test('[HL1] work that is found again where it was is confirmed again, and nothing is sent twice', () => {
     const { ana, before, ledger, lost } = rewound();
     ana.handshake(ledger);
     expect(ana.handshake(before)).toMatchObject({ status: 'ok', signature: 'equal' });

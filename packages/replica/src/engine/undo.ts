@@ -51,7 +51,8 @@ export function rememberUndo(
       JSON.stringify(seen),
     );
   if (options.endsRedo) database.prepare("DELETE FROM main.hf_undo WHERE scope = ? AND state = 'undone'").run(scope);
-  if (lastInsertRowid % PRUNED_EVERY === 0 && request.undoGroup === undefined) forgetOldest(parts, scope, options.stack);
+  if (lastInsertRowid % PRUNED_EVERY === 0 && request.undoGroup === undefined)
+    forgetOldest(parts, scope, options.stack);
 }
 
 /** Looked after once in a while, so that an action costs one insert. */
