@@ -11,7 +11,7 @@ export default defineConfig({
       'bench/**/*.test.ts',
     ],
     // Real processes, sockets and fsync share two cores with everything else.
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     hookTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 2,

@@ -68,6 +68,7 @@ describe('defineSchema', () => {
     });
     const data = schemaData(schema);
     expect(JSON.parse(JSON.stringify(data))).toEqual(data);
+    expect([schema.draft.local, schema.issue.local]).toEqual([true, false]);
     expect(data).toEqual({
       format: 1,
       entities: {
@@ -153,6 +154,7 @@ describe('defineSchema', () => {
     expect(refusal({ note: entity({ upTo: text(), upto: text() }) })).toBe(
       'Schema, note.upto: two fields have this name, without regard to case',
     );
+    expect(refusal({ note: entity({ upto: text(), upTo: text() }) })).toMatch('note.upTo: two fields have this name');
     expect(refusal({ note: entity({ a: text({ wire: 'B' as 'b' }), b: text() }) })).toMatch('wire "B"');
     expect(refusal({ note: entity({ a: text({ wire: 'bC' }), bc: text() }) })).toBe(
       'Schema, note: two fields have the wire name bc, without regard to case',

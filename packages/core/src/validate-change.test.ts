@@ -79,6 +79,9 @@ describe('a recorded change', () => {
     expect(issuesOf({ ...about, do: 'update', set: { labels: ['a'] }, add: { labels: ['b'] } })).toEqual([
       'note.labels: not-settable',
     ]);
+    expect(issuesOf({ ...about, do: 'update', set: { labels: ['a'] }, remove: { labels: ['b'] } })).toEqual([
+      'note.labels: not-settable',
+    ]);
     expect(issuesOf({ ...about, do: 'update', set: { size: 1 }, unset: ['size'] })).toEqual([
       'note.size: not-settable',
     ]);

@@ -221,8 +221,10 @@ export function writeOutcomes(database: Database, seq: number, outcomes: readonl
   const byRequest = Object.fromEntries(outcomes.map(({ requestId, outcome }) => [requestId, canonical(outcome)]));
   database
     .prepare(
-      `UPDATE main.hf_permit_operation SET outcome = j.value FROM json_each(?1) j
-       WHERE hf_permit_operation.permit = ?2 AND hf_permit_operation.request_id = j.key`,
+      // Materialized, so that it gets an index: else each operation is compared with every result.
+      `WITH result AS MATERIALIZED (SELECT key, value FROM json_each(?1))
+       UPDATE main.hf_permit_operation SET outcome = result.value FROM result
+       WHERE hf_permit_operation.permit = ?2 AND hf_permit_operation.request_id = result.key`,
     )
     .run(JSON.stringify(byRequest), seq);
 }
