@@ -221,14 +221,14 @@ function settleRefetches(database: Database, permit: Permit, storedBoundary: str
 const isSameText = (one: Obligation, storedBoundary: string | null): boolean =>
   one.boundary !== undefined && storedBoundary !== null && canonical(one.boundary) === storedBoundary;
 
-/** Of the permit's log, of its generation and earlier ones (PM7, PM9). */
-export const openRefetches = (database: Database, permit: Permit): readonly Obligation[] =>
+/** Of the permit's log, and of another name, of its generation and earlier ones (PM7, PM9). */
+export const openRefetches = (database: Database, permit: Permit, alsoOf = permit.log): readonly Obligation[] =>
   database
     .prepare(
       `SELECT ${COLUMNS} FROM main.hf_obligation
-       WHERE closed_at IS NULL AND identity = '' AND log = ? AND generation <= ?`,
+       WHERE closed_at IS NULL AND identity = '' AND log IN (?, ?) AND generation <= ?`,
     )
-    .all(permit.log, permit.generation)
+    .all(permit.log, alsoOf, permit.generation)
     .map(readObligation);
 
 export const hasOpenDispatch = (database: Database, log: string): boolean =>

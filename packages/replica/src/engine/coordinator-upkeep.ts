@@ -47,7 +47,9 @@ export function settleByRepair(
   );
   if (others.length > 0) return fail('permit-state-conflict', { reason: 'another permit is active' });
   const evidence = { kind: 'repaired', permit: permit.permitId, boundary: permit.boundary ?? null };
-  const closed = closeAll(database, openRefetches(database, permit), evidenceText(evidence), instantOf(parts));
+  // Handshakes too: what they asked about is fetched whole, and after an adopted history no later one lies ahead of them.
+  const settled = openRefetches(database, permit, WHOLE_WORKSPACE);
+  const closed = closeAll(database, settled, evidenceText(evidence), instantOf(parts));
   return { ok: true, value: { closed } };
 }
 

@@ -32,7 +32,8 @@ export class Logs {
 
   #read(row: Readonly<Record<string, unknown>>): FollowedLog {
     const read = readLog(row);
-    return read.repairing || read.blocked !== null || !this.isAdopting(read.log) ? read : { ...read, repairing: true };
+    const isAdopting = read.blocked === null && this.isAdopting(read.log);
+    return isAdopting ? { ...read, repairing: true, adopting: true } : read;
   }
 
   follow(log: string): void {

@@ -178,6 +178,8 @@ export interface FollowedLog {
   readonly blocked: Fault | null;
   readonly lastSyncedAt: string | null;
   readonly repairing: boolean;
+  /** HL4: until the swap the visible position is in no log that the ledger has: nothing can be asked from it. */
+  readonly adopting?: true;
 }
 
 export type { RecordedChange };

@@ -75,11 +75,14 @@ function chooseNext(parts: SyncParts, facts: LogFacts, inVain: InVain): Next | '
   if (log === undefined || log.blocked !== null) return 'stand';
   if (!facts.isProven) return 'prove';
   const mayTry = (next: Next): boolean => !inVain.has(next);
+  const isRepair = mustRepair(log, facts);
+  const isReadable = log.stage === 'visible' && !isRepair;
   // Owed operations first; but reading never waits for them: where asking failed, pages come before the next try.
-  if (facts.pushFailed && log.stage === 'visible' && isBehind(log, facts) && mayTry('pull')) return 'pull';
-  const mayAsk = log.stage === 'visible' && mayPush(parts, facts);
+  if (facts.pushFailed && isReadable && isBehind(log, facts) && mayTry('pull')) return 'pull';
+  // What is owed to a history that the ledger has lost is asked about once its new one is adopted (HL4).
+  const mayAsk = log.stage === 'visible' && log.adopting !== true && mayPush(parts, facts);
   if (mayAsk && mayTry('recover') && parts.permits.owed(facts.log).length > 0) return 'recover';
-  if (mustRepair(log, facts)) return mayTry('repair') ? 'repair' : 'rest';
+  if (isRepair) return mayTry('repair') ? 'repair' : 'rest';
   if (log.stage !== 'visible') return mayTry('bootstrap') ? 'bootstrap' : 'rest';
   if (isBehind(log, facts) && mayTry('pull')) return 'pull';
   // What a page was to bring may have come another way: one that ends at the head closes what is owed (PM7).

@@ -118,6 +118,8 @@ function takePage(parts: SyncParts, taken: TakenPage): Step | { readonly wrongPa
   } catch (error) {
     if (!(error instanceof WrongPage)) throw error;
     if (error.fault.code === 'not-following') return { step: 'nothing' };
+    // Nothing is wrong with the page: a swap may not be made yet.
+    if (error.fault.code === 'not-ready') return later(error.fault);
     return { wrongPage: error.fault };
   }
   facts.wrongPages = 0;

@@ -9,7 +9,8 @@ import { done, type Step } from './step.ts';
 
 /**
  * Repair (6.6), for a log whose position is in the log and whose state signature differs there, and for one whose ledger
- * a person chose to adopt (HL4). No answer, no swap: while a push of this log is owed, the cycle recovers first.
+ * a person chose to adopt (HL4). No answer, no swap: while a push of this log is owed, the cycle recovers first. A history that
+ * is adopted comes first instead: from the old position nothing can be asked, and request ids make it safe to ask afterwards.
  */
 export const mustRepair = (log: FollowedLog, facts: LogFacts): boolean =>
   log.repairing ||
@@ -53,7 +54,8 @@ interface Swap {
 }
 
 function swap(parts: SyncParts, facts: LogFacts, { page, permit }: Swap): PageOutcome {
-  if (parts.permits.owed(facts.log).length > 0) return { ok: false, fault: { code: 'not-ready' } };
+  const isAdopting = parts.state.log(facts.log)?.adopting === true;
+  if (!isAdopting && parts.permits.owed(facts.log).length > 0) return { ok: false, fault: { code: 'not-ready' } };
   parts.state.finishBootstrap(facts.log);
   if (facts.standing !== null) parts.state.recordStanding(facts.standing);
   parts.permits.settleByRepair(permit);

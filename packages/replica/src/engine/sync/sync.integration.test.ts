@@ -194,6 +194,23 @@ test('[HL1 HL4] a ledger that lost its history stops the log, loses nothing, and
   expect(ana.state.log('main')?.head).toBe(2);
 });
 
+test('[HL4 PM7] work that was owed when the ledger lost its history is asked about after adopting, and is in once', async () => {
+  const [ana] = await twoLive();
+  ana.create('kept');
+  await bench.until('sent', () => isLive(ana));
+  ana.script = (url) => (url.includes('/push') ? Promise.reject(new Error('lost')) : undefined);
+  ana.create('owed');
+  await bench.until('owed', () => ana.owed().length === 1);
+  bench.replaceLedger();
+  ana.script = null;
+  await bench.until('noticed', () => ana.sync.status.phase === 'history-changed');
+  ana.state.adopt('main');
+  await bench.until('all in', () => ana.state.counts().unsent === 0 && isLive(ana));
+  expect(ana.owed()).toEqual([]);
+  expect(ana.titles()).toEqual(['kept', 'owed']);
+  expect(ana.coordinator.obligations.open()).toEqual([]);
+});
+
 test('[RT6] several logs of one replica share a handshake and a socket, and each goes its own way', async () => {
   const [ana] = await twoLive();
   ana.state.follow('side');
