@@ -1,4 +1,5 @@
 import {
+  type EntityFields,
   type EntityState,
   type EventDraft,
   foldChange,
@@ -74,9 +75,9 @@ export function judgeOne(
       logVersion: before.lastVersion,
       event: draft.id,
     });
-  const problem = verdict === 'apply' ? formProblem(log, entity, draft, place.path, context.serials) : null;
-  if (problem !== null) return problem;
-  return append(log, entity, draft, place.version, verdict, context);
+  const effect = verdict === 'apply' ? folded(log, entity, draft, place.path, context.serials) : null;
+  if (effect !== null && isRefusal(effect)) return effect;
+  return append(log, entity, draft, place.version, effect, context);
 }
 
 const named = ({ type, id }: EntityInWork): JsonObject => ({ type, id });
@@ -112,55 +113,73 @@ function verdictOf(entity: EntityInWork, draft: EventDraft, merge: 'fields' | 'a
   return verdict;
 }
 
-/** What cannot take effect on the state that it meets. */
-function formProblem(
+/** Fields after a change that takes effect, or why it cannot. */
+function folded(
   log: LogInWork,
   entity: EntityInWork,
   draft: EventDraft,
   path: string,
   serials: SerialFields,
-): EventRefusal | null {
-  const folded = foldChange(entity.state?.fields, draft.change);
-  if (!folded.ok) {
-    const facts = folded.fault.facts as JsonObject;
+): { readonly fields: EntityFields } | EventRefusal {
+  const outcome = foldChange(entity.state?.fields, draft.change);
+  if (!outcome.ok) {
+    const facts = outcome.fault.facts as JsonObject;
     return refusal('invalid-event', { ...facts, path: `${path}.${String(facts['path'])}` });
   }
+  const fields = outcome.value;
   if (draft.entityType === RUN_TIME_TYPE) {
-    const problem = runTimeTypeProblem(draft.entityId, folded.value, entity.state === undefined, log);
+    const problem = runTimeTypeProblem(draft.entityId, fields, entity.state === undefined, log);
     if (problem !== null) return refusal('invalid-event', { path: `${path}.change`, reason: problem });
   }
-  if (entity.state === undefined) return null;
+  if (entity.state === undefined) return { fields };
   const written = serialWritten(draft.change, serialsFor(log, entity.type, serials));
   return written === undefined
-    ? null
+    ? { fields }
     : refusal('invalid-event', { path: `${path}.change`, reason: 'the ledger numbers this field', field: written });
 }
 
+/** `effect` is what the change does to the fields; null for one that was accepted as the same. */
 function append(
   log: LogInWork,
   entity: EntityInWork,
   draft: EventDraft,
   version: number,
-  verdict: 'apply' | 'same',
+  effect: { readonly fields: EntityFields } | null,
   context: EventContext,
 ): JudgedEvent | EventRefusal {
   const { state: before, lastVersion: previous } = entity;
   const entityVersion = entity.version + 1;
-  const assigned = verdict === 'apply' && before === undefined ? numbersFor(log, entity, draft, context) : undefined;
-  const after = foldStored(before, {
-    ...draft,
-    version,
-    entityVersion,
-    actor: context.actor.account,
-    recordedAt: context.recordedAt,
-    ...(assigned === undefined ? {} : { assigned }),
-  } as StoredEvent);
+  const assigned = effect !== null && before === undefined ? numbersFor(log, entity, draft, context) : undefined;
+  const { actor, recordedAt } = context;
+  const stored = { ...draft, version, entityVersion, actor: actor.account, recordedAt } as StoredEvent;
+  const after =
+    effect !== null && assigned === undefined
+      ? stateWith(before, stored, effect.fields)
+      : foldStored(before, assigned === undefined ? stored : { ...stored, assigned });
   entity.state = after;
   entity.version = entityVersion;
   entity.lastVersion = version;
   entity.events.push({ id: draft.id, prior: draft.prior, entityVersion, change: draft.change });
   const notAdmitted = context.admit === undefined ? null : askAdmit(context.admit, log, draft, before, after, context);
   return notAdmitted ?? { entity, entityVersion, assigned, previous };
+}
+
+/** What `foldStored` gives for an event whose effect is known: its change need not be folded twice. */
+function stateWith(before: EntityState | undefined, event: StoredEvent, fields: EntityFields): EntityState | undefined {
+  if (fields === undefined) return undefined;
+  const { actor, recordedAt, version } = event;
+  const made = before ?? { createdBy: actor, createdAt: recordedAt, arrival: version };
+  return {
+    type: event.entityType,
+    id: event.entityId,
+    version: event.entityVersion,
+    fields,
+    createdBy: made.createdBy,
+    createdAt: made.createdAt,
+    updatedBy: actor,
+    updatedAt: recordedAt,
+    arrival: made.arrival,
+  };
 }
 
 function numbersFor(

@@ -67,6 +67,7 @@ const DURABLE = `
   PRAGMA synchronous = FULL;
   PRAGMA fullfsync = ON;
   PRAGMA checkpoint_fullfsync = ON;
+  PRAGMA wal_autocheckpoint = 4000;
 `;
 const BOUNDED = `
   PRAGMA cache_size = -8192;
