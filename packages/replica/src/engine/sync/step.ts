@@ -23,8 +23,6 @@ export const done = (moved: boolean): Step => ({ step: 'done', moved });
 
 export const troubled = (trouble: Trouble, as?: AskedAs): Step => ({ step: 'trouble', trouble, ...(as ? { as } : {}) });
 
-export const isMoved = (step: Step): boolean => step.step === 'done' && step.moved;
-
 export const ask = (fault: Fault): Step => troubled({ next: 'ask', fault });
 
 export const later = (fault: Fault): Step => troubled({ next: 'retry', fault, retryAfterMs: null });

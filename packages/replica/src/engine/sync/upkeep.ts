@@ -4,7 +4,7 @@ import type { SyncParts } from './parts.ts';
 
 const EVERY_MS = 3_600_000;
 
-/** PM14: at start and hourly, in bounded batches, each its own short transaction. Returns what stops it. */
+/** PM14, and history that nobody needs any more: at start and hourly, in bounded batches, each its own short transaction. Returns what stops it. */
 export function startUpkeep(parts: SyncParts): () => void {
   const { clock } = parts.platform;
   let isStopped = false;
@@ -17,6 +17,11 @@ export function startUpkeep(parts: SyncParts): () => void {
       hasMore = parts.write(() => parts.permits.prune());
     } catch (error) {
       parts.logger('warn', 'Old permits could not be pruned.', { error: messageOf(error) });
+    }
+    try {
+      hasMore = parts.write(() => parts.state.prune()) || hasMore;
+    } catch (error) {
+      parts.logger('warn', 'Old history could not be pruned.', { error: messageOf(error) });
     }
     const done = rows + LIMITS.permitPruneBatch;
     if (hasMore && done < LIMITS.permitPruneSweep) clock.soon(() => sweep(done));
