@@ -90,6 +90,8 @@ export interface ReplicaState {
    */
   flowing(log: string, upTo?: number): { readonly count: number; readonly newest: number | null };
   counts(): OutboxCounts;
+  /** Forgets a bounded batch of what is no longer needed; true: there is more. */
+  prune(): boolean;
 
   // ── ingest (6.3) ────────────────────────────────────────────────────────────────────────────────────────────────
   /**

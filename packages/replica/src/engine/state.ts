@@ -120,9 +120,9 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
       store.openTables();
       writing(() => {
         for (const log of new Set(['main', ...(parts.logs ?? [])])) if (logs.get(log) === undefined) logs.follow(log);
-        prune(store);
       });
     },
+    prune: () => writing(() => prune(store)),
     write: (work) => writing(work),
     onChange: (listener) => store.onChange(listener),
 
