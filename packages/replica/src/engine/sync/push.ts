@@ -217,7 +217,7 @@ export function namesEveryOperation(
 /** The version up to which theirs must be read before this clash is judged. */
 function versionToRead(result: OperationResult): number {
   if (result.status !== 'refused') return 0;
-  const version = result.details?.['version'];
+  const version = result.details?.['logVersion'] ?? result.details?.['version'];
   return result.code === 'version-conflict' && typeof version === 'number' ? version : 0;
 }
 
