@@ -775,7 +775,7 @@ const pushOf = (
 
 /** Up to which version theirs must be read before it can be judged. */
 const versionOf = (facts: Fault['facts']): number => {
-  const version = facts?.['version'];
+  const version = facts?.['logVersion'] ?? facts?.['version'];
   return typeof version === 'number' ? version : 0;
 };
 
