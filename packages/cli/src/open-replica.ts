@@ -24,7 +24,10 @@ export const withReplicaOptions = (command: Command): Command =>
     .option('--token-file <file>', 'a file with the token, for commands that sync; else HOLDFAST_TOKEN');
 
 /** Opens the file to look into it. */
-export function openInspection(options: ReplicaOptions): Inspection {
+export const openInspection = (options: ReplicaOptions): Inspection => openMeant(options).inspection;
+
+/** The one that is meant, with its file. */
+export function openMeant(options: ReplicaOptions): { readonly file: string; readonly inspection: Inspection } {
   const files = replicaFiles(options.dir);
   const found: { readonly file: string; readonly inspection: Inspection }[] = [];
   for (const file of files) {
@@ -36,7 +39,7 @@ export function openInspection(options: ReplicaOptions): Inspection {
     else inspection[Symbol.dispose]();
   }
   const [one, ...others] = found;
-  if (one !== undefined && others.length === 0) return one.inspection;
+  if (one !== undefined && others.length === 0) return one;
   const names = found.map(({ inspection: { owner } }) => `${owner.workspace} of ${owner.account}`);
   for (const { inspection } of found) inspection[Symbol.dispose]();
   throw new Failure({

@@ -13,6 +13,7 @@ import { packOf } from './engine/pack.ts';
 import type { DeskEntry, FollowedLog, OutboxCounts } from './engine/replica-state.ts';
 import { ReplicaStore } from './engine/replica-store.ts';
 
+export { type EndedLocalCommit, endLocalCommits } from './end-local-commits.ts';
 export type { Examination, Finding } from './engine/inspect.ts';
 
 /**
@@ -39,8 +40,6 @@ export interface Inspection extends Disposable {
   examine(): Examination;
   /** Recovery obligations: how many were ever opened here and are kept, and how many are open now. */
   obligations(): { readonly opened: number; readonly open: number };
-  /** Batches that merged by field after a clash of versions, as the journal tells. */
-  merges(): number;
   /** Action ids of batches that a person discarded, or replaced by a resolution. */
   closedByPeople(): readonly string[];
   /** Everything unsent, sealed. Nothing leaves the outbox by it. */
@@ -105,11 +104,6 @@ export function inspectReplica(file: string): Inspection {
         open: (row?.['open'] as number | null | undefined) ?? 0,
       };
     },
-    merges: () =>
-      (database.prepare("SELECT sum(json_extract(facts, '$.merged')) AS n FROM main.hf_journal").get()?.['n'] as
-        | number
-        | null
-        | undefined) ?? 0,
     closedByPeople: () =>
       database
         .prepare(

@@ -286,7 +286,9 @@ function report(stage: Stage, { audit, verified, conflicts, caught }: Reported):
   });
   stage.output.line('');
   if (isGood) {
-    stage.say('Next: "npx holdfast dev" starts a ledger to build against; docs/tasks/ has thirteen tasks as programs.');
+    stage.say(
+      'Next: "npx holdfast dev" starts a ledger to build against; docs/tasks/ has things people do, as programs.',
+    );
     stage.say('"npx holdfast demo --keep" leaves the files for "npx holdfast replica query|journal|doctor".');
   } else stage.say('This is not what Holdfast promises. Please report it with the output above.');
   return isGood ? EXIT.done : EXIT.failed;

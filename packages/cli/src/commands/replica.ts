@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { Json } from '@holdfast/core';
-import type { Finding, Inspection } from '@holdfast/replica/inspect';
+import { endLocalCommits, type Finding, type Inspection } from '@holdfast/replica/inspect';
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
 import type { CommandContext } from '../main.ts';
-import { openHost, openInspection, type ReplicaOptions, withReplicaOptions } from '../open-replica.ts';
+import { openHost, openInspection, openMeant, type ReplicaOptions, withReplicaOptions } from '../open-replica.ts';
 import { countOf } from '../options.ts';
 import type { Output } from '../output.ts';
 
@@ -67,8 +67,11 @@ export function registerReplica(program: Command, context: CommandContext): void
     if (desk.some((entry) => entry.needs === 'answer')) context.exit(EXIT.personNeeded);
   });
 
-  looking('doctor', 'check every invariant of the file from scratch, and say what is safe to do').action(
-    (options: ReplicaOptions) => {
+  looking('doctor', 'check every invariant of the file from scratch, and say what is safe to do')
+    .option('--repair', 'end local commits that other code left half done, as owed; packs unsent work first', false)
+    .option('--to <file>', 'where --repair puts the pack', 'before-repair.pack')
+    .action((options: ReplicaOptions & { repair: boolean; to: string }) => {
+      if (options.repair) repair(options, context);
       using inspection = openInspection(options);
       const output = context.output();
       output.progress('Reading the whole file …');
@@ -81,8 +84,7 @@ export function registerReplica(program: Command, context: CommandContext): void
         output.line('Everything fits: conservation, cursor, chain, projection, signature, permits.');
       for (const finding of findings) showFinding(finding, output);
       if (findings.length > 0) context.exit(EXIT.damageFound);
-    },
-  );
+    });
 
   looking('pack', 'copy everything unsent into a file; nothing leaves the outbox by it')
     .requiredOption('--to <file>', 'the pack')
@@ -126,6 +128,25 @@ export function registerReplica(program: Command, context: CommandContext): void
         context.output().line(`${entity}/${id} is durable on this device.`);
       },
     );
+}
+
+/** PM10: the facts, the pack, then the end of what was left half done. */
+function repair(options: ReplicaOptions & { readonly to: string }, context: CommandContext): void {
+  const { file, inspection } = openMeant(options);
+  using looked = inspection;
+  const output = context.output();
+  const found = looked.examine().findings.filter(({ check }) => check === 'permits');
+  for (const finding of found) showFinding(finding, output);
+  const pack = looked.pack();
+  writeFileSync(options.to, pack, { mode: 0o600, flag: 'wx' });
+  output.line(`${looked.counts().unsent} unsent batches are packed in ${options.to}.`);
+  const ended = endLocalCommits(file, looked);
+  output.value({ pack: options.to, ended });
+  for (const { permitId, log, operations } of ended)
+    output.line(
+      `Permit ${permitId} of ${log} is ended as owed; ${operations.length} operations are asked about again.`,
+    );
+  if (ended.length === 0) output.line('There was nothing to end.');
 }
 
 function showStatus(inspection: Inspection, output: Output): void {

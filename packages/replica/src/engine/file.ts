@@ -237,3 +237,18 @@ export function syncedToMedium<T>(database: Database, work: () => T): T {
     database.exec('PRAGMA synchronous=NORMAL');
   }
 }
+
+/** PM8, RP2: a new generation, in a transaction of its own, on the medium before anything may leave under it. */
+export function raisedOnMedium(database: Database, raise: () => number): number {
+  return syncedToMedium(database, () => {
+    database.exec('BEGIN IMMEDIATE');
+    try {
+      const generation = raise();
+      database.exec('COMMIT');
+      return generation;
+    } catch (cause) {
+      if (database.inTransaction) database.exec('ROLLBACK');
+      throw cause;
+    }
+  });
+}

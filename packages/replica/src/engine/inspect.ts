@@ -84,7 +84,7 @@ function checkChain(store: ReplicaStore, log: string, at: SqlRow, find: Find): n
           check: 'chain',
           log,
           what: `version ${version} does not continue version ${before.version}`,
-          next: 'Repair from the ledger: "holdfast replica doctor --repair".',
+          next: 'Pack what is unsent, move the file aside, and open a new replica: it fetches the log’s state again.',
         });
     }
     before = { version, chain: row['chain'] as string };

@@ -11,7 +11,7 @@ import {
   uuidv7,
 } from '@holdfast/core';
 import { type Coordinator, createCoordinator } from '../engine/coordinator.ts';
-import { syncedToMedium } from '../engine/file.ts';
+import { raisedOnMedium } from '../engine/file.ts';
 import { type OpenedState, openReplicaState } from '../engine/state.ts';
 import type { Token } from '../engine/sync/parts.ts';
 import type { SyncSettings } from '../engine/sync/settings.ts';
@@ -83,7 +83,7 @@ function compose(parts: ComposedParts): ComposedHost {
     hostInstance,
     isActive: (log) => state.log(log) !== undefined,
   });
-  const generation = syncedToMedium(database, () => transaction(database, () => coordinator.raiseGeneration()));
+  const generation = raisedOnMedium(database, () => coordinator.raiseGeneration());
   state.takeOver(generation);
   const sync = createSyncEngine({
     state,
@@ -108,13 +108,6 @@ function compose(parts: ComposedParts): ComposedHost {
   });
   sync.start();
   return Object.assign(host, { state, sync, coordinator });
-}
-
-function transaction<T>(database: Database, work: () => T): T {
-  database.exec('BEGIN IMMEDIATE');
-  const result = work();
-  database.exec('COMMIT');
-  return result;
 }
 
 /** The named members that are there: an absent one and `undefined` are not the same. */

@@ -9,6 +9,7 @@ import {
 } from '@holdfast/core';
 import { openNodeDatabase } from '../adapters/node/database.ts';
 import { type Coordinator, createCoordinator } from '../engine/coordinator.ts';
+import { raisedOnMedium } from '../engine/file.ts';
 import { type Examination, examine } from '../engine/inspect.ts';
 import { type OpenedState, openReplicaState } from '../engine/state.ts';
 import type { SyncSettings } from '../engine/sync/settings.ts';
@@ -60,9 +61,7 @@ export function createEngineDevice(options: EngineDeviceOptions): EngineDevice {
     hostInstance,
     isActive: (log) => log === '*' || state.log(log) !== undefined,
   });
-  database.exec('BEGIN IMMEDIATE');
-  const generation = coordinator.raiseGeneration();
-  database.exec('COMMIT');
+  const generation = raisedOnMedium(database, () => coordinator.raiseGeneration());
   state.takeOver(generation);
   const sync = createSyncEngine({
     state,
