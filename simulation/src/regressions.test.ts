@@ -34,3 +34,11 @@ test('[I12 HL4] seed 54: a ledger rewound twice while a replica repairs to it is
   expect(violations, replayCommand(54, { faults })).toEqual([]);
   expect(counts['adopted']).toBeGreaterThan(0);
 });
+
+test('[I03 I13 HL4] seeds 1000 to 1023: a ledger that is rewound again and again is adopted, and nobody’s work is called done', async () => {
+  const faults = ['crash', 'loss', 'people', 'rewind'] as const;
+  for (let seed = 1000; seed <= 1023; seed += 1) {
+    const { violations } = await runSeed(seed, { faults, steps: 60 });
+    expect(violations, replayCommand(seed, { faults, steps: 60 })).toEqual([]);
+  }
+});

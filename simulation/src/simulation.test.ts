@@ -1,18 +1,10 @@
 import { expect, test } from 'vitest';
 import { runSeed } from './run.ts';
+import { seedsHold } from './seeds.fixture.ts';
 import { replayCommand } from './shrink.ts';
 
 /** Whole worlds: production engines, real files, virtual time. `npm run simulate` runs more of them, on every core. */
-const SEEDS = 120;
-const CHUNK = 12;
-
-for (let from = 1; from <= SEEDS; from += CHUNK)
-  test(`[I12 I13 I29] seeds ${from} to ${from + CHUNK - 1}: after any storm everybody agrees, nothing is lost, nothing is stuck`, async () => {
-    for (let seed = from; seed < from + CHUNK; seed += 1) {
-      const { violations, faults } = await runSeed(seed);
-      expect(violations, `faults ${faults.join(', ')}; ${replayCommand(seed)}`).toEqual([]);
-    }
-  }, 180_000);
+seedsHold(1, 250);
 
 test('[I12] the same seed is the same world: two runs have one trace', async () => {
   for (const seed of [5, 31, 349]) {

@@ -108,6 +108,9 @@ export class Judge {
     const verdicts = this.#verdicts(entities, asSeen).map((verdict, at): Rebased => {
       const { actionId, drafts: events } = asSeen[at] as OutboxRow;
       const isStored = events.every((draft, index) => draft === rows[at]?.drafts[index]);
+      // Of an entity that this history never knew, nobody can say that it is done: its creation may come back.
+      if (verdict.outcome === 'nothing-left' && events.some((draft) => isUnknown(entities, rows[at], draft)))
+        return { outcome: 'parked', actionId, kind: 'clash', facts: [], rules: [] };
       return verdict.outcome === 'unchanged' && !isStored
         ? { outcome: 'rebased', actionId, events, notices: [] }
         : verdict;
@@ -384,6 +387,13 @@ export class Judge {
     this.#store.tracker.outbox = true;
   }
 }
+
+const isUnknown = (
+  entities: LocalEntities,
+  row: OutboxRow | undefined,
+  { entityType, entityId }: EventDraft,
+): boolean =>
+  row !== undefined && entities.get({ log: row.log, type: entityType, id: entityId }).confirmed.version === 0;
 
 const confirmedEvent = (row: Readonly<Record<string, unknown>>): ConfirmedEvent => {
   const envelope = JSON.parse(row['envelope'] as string) as {

@@ -74,6 +74,9 @@ export const readRow = (row: Readonly<Record<string, unknown>>): OutboxRow => ({
 /** States whose changes are part of local state (ST1), unless held. */
 export const LOCAL_STATES: ReadonlySet<string> = new Set(['queued', 'sending', 'waiting', 'accepted']);
 
+/** A definite answer, or a judgement over one, is behind these (OB3). */
+const ANSWERED_STATES: ReadonlySet<string> = new Set(['accepted', 'parked', 'refused']);
+
 export class Outbox {
   readonly #store: ReplicaStore;
   readonly #desk: DeskWriter;
@@ -234,7 +237,8 @@ export class Outbox {
   answeredSince(requestIds: readonly string[]): readonly { readonly requestId: string; readonly outcome: string }[] {
     return requestIds.flatMap((requestId) => {
       const row = this.byRequest(requestId);
-      if (row !== undefined && row.state !== 'accepted') return [];
+      // Parked though it was owed: its history was adopted away, and no answer of that one can count any more (HL4).
+      if (row !== undefined && !ANSWERED_STATES.has(row.state)) return [];
       const closed = this.#store.database
         .prepare("SELECT outcome ->> 'state' AS state FROM main.hf_outcome WHERE action_id = ?")
         .get(this.#actionOf(requestId));

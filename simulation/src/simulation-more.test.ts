@@ -1,0 +1,3 @@
+import { seedsHold } from './seeds.fixture.ts';
+
+seedsHold(251, 500);
