@@ -33,6 +33,8 @@ test('[PM10] a local commit that other code left in the file blocks its log, and
   expect(before.examine().findings.map(({ check }) => check)).toContain('permits');
   const ended = endLocalCommits(ana.file, before);
   before[Symbol.dispose]();
+  using after = inspectReplica(ana.file);
+  expect(after.counts()).toMatchObject({ unsent: 1, sending: 0 });
   expect(ended).toMatchObject([{ log: 'main', class: 'push', operations: [action] }]);
 
   ana.start();

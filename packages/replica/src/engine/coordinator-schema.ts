@@ -70,4 +70,5 @@ CREATE TABLE hf_obligation (
 CREATE UNIQUE INDEX hf_obligation_open
   ON hf_obligation (identity, log, class, action, ifnull(boundary, ''), disposition, reason) WHERE closed_at IS NULL;
 CREATE INDEX hf_obligation_permit ON hf_obligation (permit);
+CREATE INDEX hf_obligation_owed ON hf_obligation (log, seq) WHERE closed_at IS NULL;
 `;

@@ -6,6 +6,10 @@ import type { Outbox } from './outbox.ts';
 import type { FollowedLog } from './replica-state.ts';
 import { faultText, type ReplicaStore, readFault } from './replica-store.ts';
 
+/** A log, and whether a person has chosen the ledger's history over its own (HL4), in one read: asked after every step. */
+const LOG_SQL =
+  "SELECT *, EXISTS (SELECT 1 FROM main.hf_setting WHERE name = 'adopting/' || log) AS adopting FROM main.hf_log";
+
 /** The logs that a replica follows: where it stands in each, and what the ledger last said of them. */
 export class Logs {
   readonly #store: ReplicaStore;
@@ -20,19 +24,19 @@ export class Logs {
 
   all(): readonly FollowedLog[] {
     return this.#store.database
-      .prepare('SELECT * FROM main.hf_log WHERE followed = 1 ORDER BY log')
+      .prepare(`${LOG_SQL} WHERE followed = 1 ORDER BY log`)
       .all()
       .map((row) => this.#read(row));
   }
 
   get(log: string): FollowedLog | undefined {
-    const row = this.#store.database.prepare('SELECT * FROM main.hf_log WHERE log = ? AND followed = 1').get(log);
+    const row = this.#store.database.prepare(`${LOG_SQL} WHERE log = ? AND followed = 1`).get(log);
     return row === undefined ? undefined : this.#read(row);
   }
 
   #read(row: Readonly<Record<string, unknown>>): FollowedLog {
     const read = readLog(row);
-    const isAdopting = read.blocked === null && this.isAdopting(read.log);
+    const isAdopting = read.blocked === null && row['adopting'] === 1;
     return isAdopting ? { ...read, repairing: true, adopting: true } : read;
   }
 
@@ -144,10 +148,6 @@ export class Logs {
   /** The ledger's state is here. */
   adopted(log: string): void {
     this.#store.database.prepare('DELETE FROM main.hf_setting WHERE name = ?').run(`adopting/${log}`);
-  }
-
-  isAdopting(log: string): boolean {
-    return this.commonVersion(log) !== null;
   }
 
   /** While the ledger's state is being adopted: up to where its history is ours. */
