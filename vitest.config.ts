@@ -6,6 +6,7 @@ export default defineConfig({
       'packages/**/src/**/*.test.ts',
       'contract/**/*.test.ts',
       'simulation/**/*.test.ts',
+      'scenarios/**/*.test.ts',
       'tests/**/*.test.ts',
       'docs/**/*.test.ts',
       'bench/**/*.test.ts',

@@ -11,7 +11,7 @@ const ROOT = resolve(import.meta.dirname, '..');
 const RULE = /^- \*\*([A-Z]{2}\d{1,2})\*\*(.*)$/gm;
 const CITED =
   /(?:test|it|describe)(?:\.(?:each|skipIf|runIf|concurrent|sequential)\([\s\S]{0,2000}?\))?\(\s*[`'"]\[([A-Z0-9 ,]+)\]/g;
-const FOLDERS = ['packages', 'contract', 'simulation', 'tests', 'docs'];
+const FOLDERS = ['packages', 'contract', 'simulation', 'scenarios', 'tests', 'docs'];
 
 interface Rule {
   readonly id: string;

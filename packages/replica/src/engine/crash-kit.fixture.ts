@@ -75,6 +75,8 @@ export interface CrashScene {
   readonly steps: readonly ((device: Device) => void)[];
   /** Opens the file by this schema, under which the work runs; opening is then the first step. */
   readonly opensBy?: SchemaData;
+  /** What the next run does with the file that a crash left, after it was examined; and what is wrong then. */
+  readonly next?: (device: Device) => readonly string[];
 }
 
 export interface CrashReport {
@@ -124,7 +126,7 @@ function crashIn(folder: string, scene: CrashScene, how: FailHow): CrashReport {
     const place = states.indexOf(contents);
     if (place === -1) problems.push(`statement ${nth}: a state that is between two`);
     else left.add(place);
-    problems.push(...examined(file, schema).map((what) => `statement ${nth}: ${what}`));
+    problems.push(...examined(file, { ...scene, schema }).map((what) => `statement ${nth}: ${what}`));
   }
   return { statements: whole.statements, left: [...left].sort(), problems };
 }
@@ -158,12 +160,13 @@ function runOnce(
 }
 
 /** Opens the file as the next run of the host would, and says what is wrong. */
-function examined(file: string, schema: SchemaData): string[] {
+function examined(file: string, { schema, next }: CrashScene): string[] {
   const device = new Device({ schema, file, seed: 3 });
   try {
-    return examine(device.state.store)
+    const found = examine(device.state.store)
       .findings.filter(({ check }) => check !== 'permits')
       .map(({ check, what }) => `${check}: ${what}`);
+    return [...found, ...(next?.(device) ?? [])];
   } finally {
     device.remove();
   }
