@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Served, serveLedger, staticTokens } from '@holdfast/ledger';
 import { createClient, type Replica } from '@holdfast/replica';
+import { CRASH_POINTS } from '@holdfast/replica/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type AppSchema, schema } from '../docs/tasks/schema.ts';
 import { claimNext, createAndWait } from '../docs/tasks/t13-read-decide-write.ts';
@@ -71,6 +72,15 @@ test('[MG3 CM1] task T12: an app tests two people who edit offline, in a world o
   const { code, said } = await run('t12-testing.ts', { args: ['--test'] });
   expect(said).toContain('two people edit different fields of one issue offline');
   expect(code).toBe(0);
+});
+
+test('[I03 OB3] task T12, further: the example of the guide runs as it stands there, and the guide names every point', async () => {
+  const guide = readFileSync(join(TASKS, '../TESTING.md'), 'utf8');
+  expect(guide).toContain(readFileSync(join(TASKS, 't12-faults.ts'), 'utf8'));
+  for (const [point, what] of Object.entries(CRASH_POINTS)) expect(guide).toContain(`| \`${point}\` | ${what} |`);
+  const { code, said } = await run('t12-faults.ts', { args: ['--test'] });
+  expect(said).toContain(`a vote counts once: ${CRASH_POINTS['after-send']}`);
+  expect([code, said.includes('fail 0')]).toEqual([0, true]);
 });
 
 test('[CM4 LQ2] task T13: read, decide, write; and follow one write to the ledger', async () => {

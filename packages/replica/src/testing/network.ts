@@ -29,6 +29,16 @@ export interface NetworkRules {
   offline: boolean;
 }
 
+/**
+ * What happens once to the next request of a kind, whatever the probabilities say. `lost`: it never arrives. `answer-lost`:
+ * it arrives and does its work, its answer does not come back. `doubled`: it arrives twice. `answer-late`: its answer
+ * comes `lateMs` later than it should. `answer-cut`: half of the answer comes.
+ */
+export type Mishap = 'lost' | 'answer-lost' | 'doubled' | 'answer-late' | 'answer-cut';
+
+/** A request by what it is for; `any` is the next one, whichever. */
+export type RequestKind = 'push' | 'events' | 'entities' | 'handshake' | 'any';
+
 export interface LedgerEndpoint {
   fetch: Fetch;
   /** A socket as the ledger sees it. `closed` is called at most once. */
@@ -48,6 +58,8 @@ export interface DeviceNetwork {
   readonly openSocket: OpenSocket;
   /** Cuts every open connection now; their requests get no answer. */
   cut(): void;
+  /** Each call is for one request; several wait in order. */
+  next(mishap: Mishap, kind: RequestKind): void;
   readonly counts: NetworkCounts;
 }
 
@@ -73,6 +85,12 @@ export const CALM: NetworkRules = {
   offline: false,
 };
 
+/** How late a late answer is where the rules do not say. */
+const LATE_MS = 5_000;
+
+const isOfKind = (url: string, kind: Exclude<RequestKind, 'any'>): boolean =>
+  new URL(url).pathname.endsWith(`/${kind}`);
+
 const PORTAL_PAGE = '<!doctype html><title>Welcome</title><form action="/login">Accept our terms to go online.</form>';
 
 class ConnectionRefused extends Error {
@@ -88,14 +106,20 @@ export function createDeviceNetwork(parts: {
 }): DeviceNetwork {
   const { time, random, ledger } = parts;
   const rules: NetworkRules = { ...CALM, ...parts.rules };
+  const mishaps: { readonly mishap: Mishap; readonly kind: RequestKind }[] = [];
   const counts: NetworkCounts = { requests: 0, lost: 0, doubled: 0, late: 0, truncated: 0, frames: 0 };
   const open = new Set<() => void>();
 
   const delay = (): number => rules.delayMs[0] + random.below(rules.delayMs[1] - rules.delayMs[0] + 1);
-  const isLost = (): boolean => {
-    const lost = random.chance(rules.loss);
+  const isLost = (isMeant = false): boolean => {
+    const lost = random.chance(rules.loss) || isMeant;
     if (lost) counts.lost += 1;
     return lost;
+  };
+
+  const takeMishap = (url: string): Mishap | null => {
+    const at = mishaps.findIndex(({ kind }) => kind === 'any' || isOfKind(url, kind));
+    return at < 0 ? null : (mishaps.splice(at, 1)[0]?.mishap ?? null);
   };
 
   const fetch: Fetch = (url, request) =>
@@ -119,31 +143,32 @@ export function createDeviceNetwork(parts: {
         time.at(delay(), () => over(() => resolve(page(200, 'text/html; charset=utf-8', PORTAL_PAGE))));
         return;
       }
+      const mishap = takeMishap(url);
       const answer = (response: WireResponse) => {
-        const late = random.chance(rules.lateness);
+        const late = random.chance(rules.lateness) || mishap === 'answer-late';
         if (late) counts.late += 1;
-        time.at(delay() + (late ? rules.lateMs : 0), () => {
-          if (!rules.fromLedger || isLost()) return;
+        time.at(delay() + (late ? rules.lateMs || LATE_MS : 0), () => {
+          if (!rules.fromLedger || isLost(mishap === 'answer-lost')) return;
           over(() => resolve(response));
         });
       };
       const deliver = (isCopy: boolean) => {
-        if (!rules.toLedger || isLost()) return;
-        arrive(url, request).then(
+        if (!rules.toLedger || isLost(mishap === 'lost')) return;
+        arrive(url, request, mishap === 'answer-cut').then(
           (response) => (isCopy ? undefined : answer(response)),
           () => (isCopy ? undefined : over(() => reject(new Error('The connection was reset.')))),
         );
       };
       time.at(delay(), () => deliver(false));
-      if (random.chance(rules.doubling)) {
+      if (random.chance(rules.doubling) || mishap === 'doubled') {
         counts.doubled += 1;
         time.at(delay() * 2 + rules.lateMs, () => deliver(true));
       }
     });
 
-  const arrive = async (url: string, request: WireRequest): Promise<WireResponse> => {
+  const arrive = async (url: string, request: WireRequest, isCut: boolean): Promise<WireResponse> => {
     const response = await ledger().fetch(url, { ...request, signal: NEVER });
-    if (!random.chance(rules.truncation)) return response;
+    if (!random.chance(rules.truncation) && !isCut) return response;
     counts.truncated += 1;
     const text = await response.text();
     return { ...facts(response), text: () => Promise.resolve(text.slice(0, random.below(text.length + 1))) };
@@ -205,6 +230,7 @@ export function createDeviceNetwork(parts: {
     cut: () => {
       for (const one of [...open]) one();
     },
+    next: (mishap, kind) => void mishaps.push({ mishap, kind }),
   };
 }
 
