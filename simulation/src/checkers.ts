@@ -1,5 +1,6 @@
 import type { EventDraft } from '@holdfast/core';
 import type { EngineDevice } from '@holdfast/replica/testing/engine';
+import { isApart, isHonest } from './lasting.ts';
 import type { World } from './world.ts';
 
 /** One broken promise, named by its invariant. */
@@ -153,30 +154,9 @@ export async function checkQuiet(world: World): Promise<Violation[]> {
   for (const device of world.devices) {
     const { name, engine } = device;
     if (engine === null) continue;
-    const log = engine.state.log('main');
-    if (log === undefined) continue;
-    if (log.head !== head || log.chain !== verified.chain)
-      found.push({
-        invariant: 'I07',
-        device: name,
-        what: `head ${log.head} of ${head}, chain ${log.chain === verified.chain ? 'equal' : 'other'}, phase ${engine.sync.status.phase} ${JSON.stringify(engine.sync.status.reason)} blocked ${JSON.stringify(log.blocked)}`,
-      });
-    else if (log.signature !== verified.signature)
-      found.push({ invariant: 'I12', device: name, what: 'another state than the ledger’s' });
-    const flowing = engine.state.flowing('main');
-    if (flowing.count > 0)
-      found.push({
-        invariant: 'I29',
-        device: name,
-        what: `${flowing.count} batches still flow: ${JSON.stringify(engine.database.prepare('SELECT state, judge_at, retry_at, held_by, fault FROM main.hf_outbox').all().slice(0, 3))}`,
-      });
-    const open = engine.coordinator.obligations.open().length;
-    if (open > 0)
-      found.push({
-        invariant: 'I21',
-        device: name,
-        what: `${open} obligations are still open: ${owedOf(engine)}`,
-      });
+    found.push(...checkHonest(world, device, { head, chain: verified.chain }));
+    if (!isApart(world, device))
+      found.push(...checkAtRest(device, { head, chain: verified.chain, signature: verified.signature }));
     for (const action of device.resolved) {
       const outcome = engine.state.outcome(action);
       if (outcome === undefined) {
@@ -197,4 +177,61 @@ export async function checkQuiet(world: World): Promise<Violation[]> {
     }
   }
   return found;
+}
+
+/** Who reaches the ledger has its chain and its state, and nothing on the way (I07, I12, I21, I29). */
+function checkAtRest(
+  device: World['devices'][number],
+  of: { readonly head: number; readonly chain: string; readonly signature: string },
+): Violation[] {
+  const { name, engine } = device;
+  const found: Violation[] = [];
+  if (engine === null) return [{ invariant: 'I29', device: name, what: 'does not run' }];
+  const log = engine.state.log('main');
+  if (log === undefined) return found;
+  if (log.head !== of.head || log.chain !== of.chain)
+    found.push({
+      invariant: 'I07',
+      device: name,
+      what: `head ${log.head} of ${of.head}, chain ${log.chain === of.chain ? 'equal' : 'other'}, phase ${engine.sync.status.phase} ${JSON.stringify(engine.sync.status.reason)} blocked ${JSON.stringify(log.blocked)}`,
+    });
+  else if (log.signature !== of.signature)
+    found.push({ invariant: 'I12', device: name, what: 'another state than the ledger’s' });
+  const flowing = engine.state.flowing('main');
+  if (flowing.count > 0)
+    found.push({
+      invariant: 'I29',
+      device: name,
+      what: `${flowing.count} batches still flow: ${JSON.stringify(engine.database.prepare('SELECT state, judge_at, retry_at, held_by, fault FROM main.hf_outbox').all().slice(0, 3))}`,
+    });
+  const open = engine.coordinator.obligations.open().length;
+  if (open > 0)
+    found.push({
+      invariant: 'I21',
+      device: name,
+      what: `${open} obligations are still open: ${owedOf(engine)}`,
+    });
+  return found;
+}
+
+/** I30: `live` only with everything sent and the ledger's head; else a phase with a reason that fits what hurts. */
+function checkHonest(
+  world: World,
+  device: World['devices'][number],
+  of: { readonly head: number; readonly chain: string },
+): Violation[] {
+  const { name, engine } = device;
+  if (engine === null) return [];
+  const { status } = engine.sync;
+  const log = engine.state.log('main');
+  const isSynced = engine.state.flowing('main').count === 0 && log?.head === of.head && log.chain === of.chain;
+  const say = (what: string): Violation => ({
+    invariant: 'I30',
+    device: name,
+    what: `${what}: ${status.phase} ${JSON.stringify(status.reason ?? status.logs[0]?.reason ?? null)}, unsent ${status.unsent}, head ${log?.head} of ${of.head}`,
+  });
+  if (status.phase === 'live') return isSynced ? [] : [say('says live, and is not')];
+  if (!isApart(world, device) || world.lasting === null) return [];
+  const code = (status.reason ?? status.logs.find(({ reason }) => reason !== null)?.reason)?.code;
+  return isHonest(world, status.phase, code) ? [] : [say(`hurt by ${world.lasting.kind}, says`)];
 }

@@ -19,7 +19,8 @@ import {
   type SeededRandom,
   type VirtualTime,
 } from '@holdfast/replica/testing';
-import { createEngineDevice, type EngineDevice } from '@holdfast/replica/testing/engine';
+import { createEngineDevice, type EngineDevice, openNodeDatabase } from '@holdfast/replica/testing/engine';
+import { type Disk, onDisk, unlessFull } from './disk.ts';
 
 /**
  * One device of a world: the real replica engine on a real SQLite file. It can crash, restart, be copied, wake up as it was
@@ -32,6 +33,11 @@ export interface SimulatedDevice<S extends Schema> {
   readonly clock: DeviceClock;
   readonly file: string;
   readonly engine: EngineDevice | null;
+  /** Its disk. While it is full, every statement that writes fails as SQLite fails. */
+  readonly disk: Disk;
+  /** What it shows to the ledger: another one after each sign-in. */
+  readonly token: string;
+  signIn(): void;
   /** Action ids of commits that resolved: durable here, for ever (I01). */
   readonly resolved: Set<string>;
   /** What each of them said, as it was first written. */
@@ -68,6 +74,9 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   const resolved = new Set<string>();
   const said = new Map<string, readonly EventDraft[]>();
   const inherited = new Set<string>();
+  const disk: Disk = { isFull: false };
+  let signIns = 0;
+  const tokenNow = () => `${parts.account}/writer/${name}-${signIns}`;
   const mayBeBoth = new Set<string>();
   let kept: ReadonlySet<string> = new Set();
   let clock = time.clockFor({ skewMs: 0 });
@@ -84,6 +93,14 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     said,
     inherited,
     mayBeBoth,
+    disk,
+    get token() {
+      return tokenNow();
+    },
+    signIn: () => {
+      signIns += 1;
+      engine?.sync.credentialsChanged();
+    },
     keep: () => {
       kept = new Set(resolved);
     },
@@ -113,8 +130,8 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       if (!recorded.ok) return null;
       const actionId = newId();
       const { changes, seen } = recorded.value;
-      const outcome = engine.state.commit({ actionId, log: 'main', changes, seen, reads: [] });
-      if (!outcome.ok) return null;
+      const outcome = unlessFull(() => engine?.state.commit({ actionId, log: 'main', changes, seen, reads: [] }));
+      if (outcome === undefined || !outcome.ok) return null;
       if (outcome.value.eventIds.length > 0) {
         resolved.add(actionId);
         const row = engine.database.prepare('SELECT drafts FROM main.hf_outbox WHERE action_id = ?').get(actionId);
@@ -131,6 +148,8 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
         schema: data,
         account: parts.account,
         platform: { clock, random: random.fork(`start-${starts}`), digest: parts.platform.digest },
+        database: onDisk(openNodeDatabase({ file }), disk),
+        token: tokenNow,
         fetch: network.fetch,
         openSocket: network.openSocket,
       });

@@ -1,11 +1,19 @@
 import { rmSync } from 'node:fs';
 import type { Platform, SchemaData } from '@holdfast/core';
-import { createTestLedger } from '@holdfast/ledger/testing';
+import { createTestLedger, type TestLedgerOptions } from '@holdfast/ledger/testing';
 import { createTestEndpoint, type TestEndpoint } from '@holdfast/replica/testing';
+
+/** A title that the ledger of a world never takes. */
+export const REFUSED_TITLE = 'refused for ever';
+
+const admit: TestLedgerOptions['admit'] = ({ after }) =>
+  after?.fields['title'] === REFUSED_TITLE ? { reason: 'title', field: 'title' } : undefined;
 
 /** The ledger of a world: the real engine, store and doors on virtual time. It can stop, start, and wake up in the past. */
 export interface WorldLedger extends Omit<TestEndpoint, 'current'> {
   readonly folder: string;
+  /** Tokens that it takes no more. Lives as long as the world, like an identity provider. */
+  readonly revoked: Set<string>;
   readonly current: TestEndpoint['current'] | null;
 }
 
@@ -14,8 +22,12 @@ export function createWorldLedger(parts: {
   readonly platform: Platform;
   readonly schema: SchemaData;
 }): WorldLedger {
-  const endpoint = createTestEndpoint(() => createTestLedger(parts));
+  const revoked = new Set<string>();
+  const endpoint = createTestEndpoint(() =>
+    createTestLedger({ ...parts, admit, isRevoked: (token) => revoked.has(token) }),
+  );
   return {
+    revoked,
     folder: parts.folder,
     get current() {
       return endpoint.up ? endpoint.current : null;

@@ -1,12 +1,14 @@
 import { parseArgs } from 'node:util';
+import { LASTING, type LastingKind } from './lasting.ts';
 import { createPool } from './pool.ts';
 import { runSeed, type SeedOptions, type SeedResult } from './run.ts';
 import { replayCommand, shrink } from './shrink.ts';
 import { FAULTS, type FaultClass } from './world.ts';
 
-const USAGE = `npm run simulate -- [--seeds N | --hours H] [--from S] [--faults a,b | none] [--steps N] [--devices N]
+const USAGE = `npm run simulate -- [--seeds N | --hours H] [--from S] [--faults a,b | none] [--lasting a | none] [--steps N] [--devices N]
                     [--workers N] [--trace] [--no-shrink] [--json]
-faults: ${FAULTS.join(', ')}`;
+faults: ${FAULTS.join(', ')}
+lasting: ${LASTING.join(', ')}; drawn for one seed in five`;
 
 const { values } = parseArgs({
   options: {
@@ -14,6 +16,7 @@ const { values } = parseArgs({
     hours: { type: 'string' },
     from: { type: 'string', default: '1' },
     faults: { type: 'string' },
+    lasting: { type: 'string' },
     steps: { type: 'string' },
     devices: { type: 'string' },
     workers: { type: 'string' },
@@ -56,7 +59,9 @@ async function main(): Promise<boolean> {
 }
 
 function sayFailed(say: (line: string) => void, result: SeedResult, command: string): void {
-  say(`seed ${result.seed} FAILED  (${result.faults.join(', ')})  replay: ${command}`);
+  say(
+    `seed ${result.seed} FAILED  (${result.faults.join(', ')}${result.lasting === null ? '' : `; lasting ${result.lasting}`})  replay: ${command}`,
+  );
   for (const { invariant, device, what } of result.violations.slice(0, 4))
     say(`   ${invariant} ${device ?? ''} ${what}`);
 }
@@ -116,6 +121,7 @@ function readOptions(): SeedOptions {
     ...(steps === undefined ? {} : { steps }),
     ...(devices === undefined ? {} : { devices }),
     ...(values.faults === undefined ? {} : { faults: readFaults(values.faults) }),
+    ...(values.lasting === undefined ? {} : { lasting: readLasting(values.lasting) }),
   };
 }
 
@@ -126,6 +132,13 @@ function readFaults(text: string): readonly FaultClass[] {
     if (fault === undefined) throw new Error(`no such class of faults: ${name}\n${USAGE}`);
     return fault;
   });
+}
+
+function readLasting(text: string): LastingKind | null {
+  if (text === 'none') return null;
+  const kind = LASTING.find((one) => one === text);
+  if (kind === undefined) throw new Error(`no such lasting fault: ${text}\n${USAGE}`);
+  return kind;
 }
 
 function optionalNumber(name: 'steps' | 'devices' | 'workers'): [] | [number] {

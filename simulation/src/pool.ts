@@ -59,6 +59,7 @@ function ask(worker: Worker, seed: number, options: SeedOptions): Promise<SeedRe
 const died = (seed: number, cause: unknown): SeedResult => ({
   seed,
   faults: [],
+  lasting: null,
   violations: [{ invariant: 'I29', what: `the world died: ${cause instanceof Error ? cause.stack : String(cause)}` }],
   steps: 0,
   simulatedMs: 0,

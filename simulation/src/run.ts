@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import { checkQuiet, checkStep, type Violation } from './checkers.ts';
+import { beginLasting, drawLasting, isApart, type LastingKind } from './lasting.ts';
 import { removeFolder } from './ledger.ts';
 import { adoptWhereStopped, createWorld, type FaultClass, heal, step, type World } from './world.ts';
 
 export interface SeedResult {
   readonly seed: number;
   readonly faults: readonly FaultClass[];
+  /** What was not healed. */
+  readonly lasting: LastingKind | null;
   readonly violations: readonly Violation[];
   readonly steps: number;
   readonly simulatedMs: number;
@@ -18,6 +21,8 @@ export interface SeedOptions {
   readonly steps?: number;
   readonly devices?: number;
   readonly faults?: readonly FaultClass[];
+  /** Drawn from the seed unless given; null: none. */
+  readonly lasting?: LastingKind | null;
   readonly trace?: (line: string) => void;
 }
 
@@ -25,10 +30,15 @@ const STEPS = 80;
 /** Every file is examined from scratch this often; always at the end. */
 const EXAMINE_EVERY = 10;
 const QUIET_MS = 5 * 60_000;
+/** Work that goes on once a lasting fault stands. */
+const AFTERMATH_STEPS = 12;
+/** Longer than a proof of life is good for, and than any request may take: by then nobody may still claim to be well. */
+const AFTERMATH_MS = 3 * 60_000;
 
-/** One seed: storm, heal, quiesce. */
+/** One seed: storm, heal, quiesce; where something is not healed, the others work on, and come to rest without it. */
 export async function runSeed(seed: number, options: SeedOptions = {}): Promise<SeedResult> {
   const world = createWorld(seed, options);
+  const lasting = options.lasting === undefined ? drawLasting(world.random) : options.lasting;
   const violations: Violation[] = [];
   let steps = 0;
   try {
@@ -39,6 +49,7 @@ export async function runSeed(seed: number, options: SeedOptions = {}): Promise<
     }
     if (violations.length === 0) {
       heal(world);
+      if (lasting !== null) await aftermath(world, lasting);
       await world.time.until(() => {
         adoptWhereStopped(world);
         return isQuiet(world);
@@ -54,6 +65,7 @@ export async function runSeed(seed: number, options: SeedOptions = {}): Promise<
   const result: SeedResult = {
     seed,
     faults: [...world.faults],
+    lasting,
     violations,
     steps,
     simulatedMs: world.time.elapsedMs,
@@ -66,10 +78,18 @@ export async function runSeed(seed: number, options: SeedOptions = {}): Promise<
   return result;
 }
 
-/** Nothing flows, nothing is owed, and everybody is at one head. */
+async function aftermath(world: World, kind: LastingKind): Promise<void> {
+  world.lasting = beginLasting(world, kind);
+  for (let done = 0; done < AFTERMATH_STEPS; done += 1) await step(world, true);
+  await world.time.advance(AFTERMATH_MS);
+}
+
+/** Nothing flows, nothing is owed, and everybody is at one head; who stands apart is not waited for. */
 function isQuiet(world: World): boolean {
   const heads = new Set<number>();
-  for (const { engine } of world.devices) {
+  for (const device of world.devices) {
+    if (isApart(world, device)) continue;
+    const { engine } = device;
     if (engine === null) return false;
     const log = engine.state.log('main');
     if (log === undefined || log.stage !== 'visible' || engine.sync.status.phase !== 'live') return false;

@@ -5,6 +5,7 @@ import { counter, defineSchema, entity, integer, oneOf, schemaData, setOf, type 
 import { createSeededRandom, createVirtualTime, type SeededRandom, type VirtualTime } from '@holdfast/replica/testing';
 import { createSimulatedDevice, removeFile, type SimulatedDevice } from './device.ts';
 import { worldDigest } from './digest.ts';
+import type { Lasting } from './lasting.ts';
 import { createWorldLedger, removeFolder, type WorldLedger } from './ledger.ts';
 
 /** Few entities, few fields, small value sets: most seeds clash (workloads that conflict often). */
@@ -53,6 +54,8 @@ export interface World {
   readonly counts: Record<string, number>;
   /** Each step that was taken, for the trace. */
   readonly trace: string[];
+  /** What is not healed, once the other faults have stopped. */
+  lasting: Lasting | null;
 }
 
 const ACCOUNTS = ['ana', 'ben', 'eve'];
@@ -74,7 +77,18 @@ export function createWorld(
   // Only worlds that are asked for it have an operator who puts a backup back: it ends most of what else could happen.
   const isDrawn = (fault: FaultClass): boolean => fault !== 'rewind' && drawn.chance(0.45);
   const faults = new Set(options.faults ?? FAULTS.filter(isDrawn));
-  const world: World = { seed, faults, time, random, ledger, devices: [], folder, counts: {}, trace: [] };
+  const world: World = {
+    seed,
+    faults,
+    time,
+    random,
+    ledger,
+    devices: [],
+    folder,
+    counts: {},
+    trace: [],
+    lasting: null,
+  };
   const count = options.devices ?? 2 + random.below(2);
   for (let at = 0; at < count; at += 1) addDevice(world, ACCOUNTS[at % ACCOUNTS.length] as string, `device-${at}`);
   for (const device of world.devices) device.start();
@@ -102,11 +116,11 @@ export const counted = (world: World, what: string): void => {
 
 // ── one step ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** One thing that somebody does, or that happens, drawn from the seed; then a little time passes. */
-export async function step(world: World): Promise<void> {
+/** One thing that somebody does, or that happens (never in a calm world), drawn from the seed; then a little time passes. */
+export async function step(world: World, isCalm = false): Promise<void> {
   const { random } = world;
   const device = random.pick(world.devices);
-  if (random.chance(0.6)) work(world, device);
+  if (isCalm || random.chance(0.6)) work(world, device);
   else disturb(world, device);
   await world.time.advance(random.pick([0, 1, 5, 20, 100, 500, 2_000]));
 }

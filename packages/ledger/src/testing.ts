@@ -1,14 +1,14 @@
 import type { Logger, Platform, SchemaData } from '@holdfast/core';
 import { roleIn } from './access/access.ts';
 import { createEngine } from './engine/create-engine.ts';
-import type { Actor, Engine, LiveConnection, LiveSocket } from './engine/engine.ts';
+import type { Actor, Admit, Engine, LiveConnection, LiveSocket } from './engine/engine.ts';
 import { createApp } from './http/app.ts';
 import { createOrigins } from './http/origins.ts';
 import { openSqliteStore } from './stores/sqlite/store.ts';
 
 /**
  * A whole ledger in a test's own process: real engine, real SQLite store, real doors, on the clock it is given. A token is
- * the account's own name, or `name/role`; every workspace is open to it.
+ * the account's own name, `name/role` or `name/role/session`; every workspace is open to it until it is revoked.
  */
 export interface TestLedger {
   readonly engine: Engine;
@@ -24,6 +24,10 @@ export interface TestLedgerOptions {
   readonly platform: Platform;
   readonly schema?: SchemaData;
   readonly logger?: Logger;
+  /** LG14: what this ledger refuses. */
+  readonly admit?: Admit | undefined;
+  /** Asked of every token each time that it is shown. */
+  readonly isRevoked?: (token: string) => boolean;
 }
 
 export function createTestLedger({
@@ -31,6 +35,8 @@ export function createTestLedger({
   platform,
   schema,
   logger = () => undefined,
+  admit,
+  isRevoked = () => false,
 }: TestLedgerOptions): TestLedger {
   const store = openSqliteStore({ folder, platform, logger });
   const engine = createEngine({
@@ -39,9 +45,10 @@ export function createTestLedger({
     logger,
     createOnFirstUse: true,
     ...(schema === undefined ? {} : { schema }),
+    ...(admit === undefined ? {} : { admit }),
   });
   const callerOf = (token: string | null) => {
-    if (token === null || token === '') return null;
+    if (token === null || token === '' || isRevoked(token)) return null;
     const [account, role = 'writer'] = token.split('/');
     return { account: account as string, grants: { '*': role as Actor['role'] } };
   };

@@ -15,6 +15,9 @@ import { type OpenedState, openReplicaState } from '../engine/state.ts';
 import type { SyncSettings } from '../engine/sync/settings.ts';
 import { createSyncEngine, type SyncEngine } from '../engine/sync/sync-engine.ts';
 
+export { DatabaseFault } from '../engine/database-fault.ts';
+export { openNodeDatabase };
+
 /** The engines of one device, composed as a host composes them, on ports of a test: no link, no client, no lock. */
 export interface EngineDevice {
   readonly database: Database;
@@ -37,6 +40,8 @@ export interface EngineDeviceOptions {
   readonly openSocket: OpenSocket;
   readonly settings?: Partial<SyncSettings>;
   readonly database?: Database;
+  /** What the device shows for itself; its account's name unless given. */
+  readonly token?: () => string;
 }
 
 const LEDGER = 'http://ledger.test';
@@ -71,7 +76,7 @@ export function createEngineDevice(options: EngineDeviceOptions): EngineDevice {
     platform,
     ledgerUrl: LEDGER,
     workspace,
-    token: () => account,
+    token: options.token ?? (() => account),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
   });
   let isOpen = true;

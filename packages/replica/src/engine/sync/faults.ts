@@ -3,6 +3,7 @@ import { FaultError } from '../fault-error.ts';
 import { messageOf } from './journal.ts';
 import type { Lane } from './lanes.ts';
 import type { SyncParts } from './parts.ts';
+import type { SessionDriver } from './session.ts';
 
 /** F13: what a loop does about an error it did not expect. False: the loop must not go on. */
 export interface Faults {
@@ -13,8 +14,12 @@ export interface Faults {
 /** The fence has spoken: another host, or another owner, has this file now. */
 const OUTRANKED: ReadonlySet<FaultCode> = new Set(['outranked', 'stale-generation', 'host-instance-mismatch']);
 
-export function createFaults(of: { readonly parts: SyncParts; readonly stop: (fault: Fault) => void }): Faults {
-  const { parts, stop } = of;
+export function createFaults(of: {
+  readonly parts: SyncParts;
+  readonly session: Pick<SessionDriver, 'signal'>;
+  readonly stop: (fault: Fault) => void;
+}): Faults {
+  const { parts, session, stop } = of;
 
   const take = (error: unknown, log: string | null): Fault | null => {
     const fault = faultOf(error);
@@ -44,7 +49,13 @@ export function createFaults(of: { readonly parts: SyncParts; readonly stop: (fa
       if (fault.code === 'local-commit-invariant') parts.write(() => parts.state.block(facts.log, fault));
       return true;
     },
-    ofLedger: (error) => take(error, null) !== null,
+    ofLedger: (error) => {
+      const fault = take(error, null);
+      if (fault === null) return false;
+      // Whoever looks is told what stands in the way, and not that the ledger is silent (I30).
+      session.signal('unreachable', fault);
+      return true;
+    },
   };
 }
 

@@ -121,7 +121,7 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     forgetProofs: () => forgetProofs(),
     askAgain: () => ledger.kick('proof'),
   });
-  const faults = createFaults({ parts, stop: (fault) => stopByFault(fault) });
+  const faults = createFaults({ parts, session, stop: (fault) => stopByFault(fault) });
 
   const lanes = createLanes({
     clock,

@@ -1,0 +1,81 @@
+import type { FaultCode, SessionPhase } from '@holdfast/core';
+import type { SeededRandom } from '@holdfast/replica/testing';
+import type { SimulatedDevice } from './device.ts';
+import { REFUSED_TITLE } from './ledger.ts';
+import { counted, type World, type WorldSchema } from './world.ts';
+
+/** Faults that are not healed: one device, or one piece of its work, is hurt for ever, and the rest must not notice. */
+export const LASTING = ['cut-off', 'one-way', 'refused-work', 'disk-full', 'signed-out'] as const;
+export type LastingKind = (typeof LASTING)[number];
+
+export interface Lasting {
+  readonly kind: LastingKind;
+  readonly device: SimulatedDevice<WorldSchema>;
+}
+
+/** One seed in five. Drawn apart, so that the storm of a seed is the same with and without. */
+export function drawLasting(worldsRandom: SeededRandom): LastingKind | null {
+  const random = worldsRandom.fork('lasting');
+  return random.chance(0.2) ? random.pick(LASTING) : null;
+}
+
+/** After the other faults have stopped. */
+export function beginLasting(world: World, kind: LastingKind): Lasting {
+  const random = world.random.fork('hurt');
+  const device = random.pick(world.devices);
+  const { rules } = device.network;
+  switch (kind) {
+    case 'cut-off':
+      rules.offline = true;
+      break;
+    case 'one-way':
+      if (random.chance(0.5)) rules.toLedger = false;
+      else rules.fromLedger = false;
+      break;
+    case 'refused-work':
+      refusedWork(world, device);
+      break;
+    case 'disk-full':
+      device.disk.isFull = true;
+      break;
+    case 'signed-out':
+      world.ledger.revoked.add(device.token);
+      break;
+  }
+  device.network.cut();
+  world.trace.push(`${device.name} lasting ${kind}`);
+  counted(world, `lasting ${kind}`);
+  return { kind, device };
+}
+
+/** Something that the ledger never takes, and something else that needs it. */
+function refusedWork(world: World, device: SimulatedDevice<WorldSchema>): void {
+  let id = '';
+  const action = device.commit((tx) => {
+    id = tx.note.create({ title: REFUSED_TITLE });
+  });
+  if (action === null) return;
+  counted(world, 'commits');
+  if (device.commit((tx) => tx.note.update(id as never, { votes: { by: 1 } })) !== null) counted(world, 'commits');
+}
+
+/** The ledger and this device no longer reach each other, or the device can keep nothing: it stands apart from the rest. */
+export const isApart = (world: World, device: SimulatedDevice<WorldSchema>): boolean =>
+  world.lasting?.device === device && world.lasting.kind !== 'refused-work';
+
+const REASONS: Readonly<Record<LastingKind, readonly FaultCode[]>> = {
+  'cut-off': ['ledger-unreachable'],
+  'one-way': ['ledger-unreachable', 'request-timeout'],
+  'refused-work': [],
+  'disk-full': ['storage-full'],
+  'signed-out': ['unauthenticated'],
+};
+
+/** I30: whether what the hurt device says of itself fits what hurts it. */
+export function isHonest({ lasting, faults }: World, phase: SessionPhase, reason: FaultCode | undefined): boolean {
+  if (lasting === null) return false;
+  // A request is on its way, and nobody can know yet that it never arrives.
+  if (reason === undefined) return phase === 'connecting' && lasting.kind === 'one-way';
+  // What a login page said, before the device was hurt, is believed until the ledger answers: it never does again.
+  return REASONS[lasting.kind].includes(reason) || (faults.has('portal') && reason === 'network-untrusted');
+}
