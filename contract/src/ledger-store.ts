@@ -65,6 +65,9 @@ interface MadeEvent {
   readonly assigned?: string;
 }
 
+/** As much of one as a store may read. */
+const draftOf = ({ id, prior }: MadeEvent): string => JSON.stringify({ id, prior });
+
 function make(head: number, requestId: string, events: readonly MadeEvent[], more: Partial<OperationRow> = {}): Made {
   const rows = events.map(
     (event, at): NewEvent => ({
@@ -75,7 +78,7 @@ function make(head: number, requestId: string, events: readonly MadeEvent[], mor
       entityVersion: event.entityVersion,
       previous: event.previous ?? 0,
       prior: event.prior ?? null,
-      draft: event.draft ?? `{"id":"${event.id}"}`,
+      draft: event.draft ?? draftOf(event),
       assigned: event.assigned ?? null,
       chain: digestOf(head + 1 + at),
     }),
@@ -166,7 +169,7 @@ const look = async (store: LedgerStore, read: Partial<AppendRead>, ref = REF): P
 const wholePage = async (store: LedgerStore, after: number, to: number | null = null) =>
   store.page(REF, {
     after,
-    operationsMax: 1_000,
+    eventsMax: 1_000,
     allChains: true,
     choose: (_log, operations) => {
       const last = operations[operations.length - 1];
@@ -283,7 +286,7 @@ export function ledgerStoreContract(name: string, open: () => MaybePromise<Store
         entityId: 'e2',
         entityVersion: 1,
         prior: 'v1',
-        draft: '{"id":"v2"}',
+        draft: '{"id":"v2","prior":"v1"}',
       });
       expect(state.events.has('v3')).toBe(false);
       expect([...state.entities.keys()]).toEqual([entityKey('issue', 'e1')]);
@@ -475,7 +478,7 @@ export function ledgerStoreContract(name: string, open: () => MaybePromise<Store
       let outlines: readonly OperationOutline[] = [];
       const page = await store.page(REF, {
         after: 1,
-        operationsMax: 1,
+        eventsMax: 1,
         choose: (log, operations) => {
           expect(log.head).toBe(4);
           outlines = operations;
@@ -497,7 +500,7 @@ export function ledgerStoreContract(name: string, open: () => MaybePromise<Store
 
     test('[I26] texts come back byte for byte', async () => {
       const texts = ['"', '\\', '\u2028', '\u0001', 'é', '\u{1f600}', '\ufeff', '\uffff', "'", '%', '\u007f'];
-      const draft = JSON.stringify({ text: texts.join('') });
+      const draft = JSON.stringify({ id: 'v1', text: texts.join('') });
       await append(store, 'r1', [{ id: 'v1', entity: 'e1', entityVersion: 1, draft, fields: draft }]);
       store = await tested.reopen();
       expect((await wholePage(store, 0))?.events[0]?.draft).toBe(draft);

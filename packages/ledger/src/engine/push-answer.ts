@@ -78,7 +78,7 @@ function eventsAfter(
   let end: PageEnd | null = null;
   const rows = store.page(push.ref, {
     after,
-    operationsMax: LIMITS.pageEventsMax,
+    eventsMax: LIMITS.pageEventsMax,
     choose: (_log, operations) => {
       end = endOfPage(operations, after, bounds, bytesOf);
       return end?.to ?? null;

@@ -44,7 +44,7 @@ export function createReader({ store, throughOf, cacheBytesMax }: ReaderParts): 
     let end: PageEnd | null = null;
     const rows = store.page(ref, {
       after,
-      operationsMax: bounds.eventsMax,
+      eventsMax: bounds.eventsMax,
       choose: (_log, operations) => {
         end = endOfPage(operations, after, bounds);
         return end?.to ?? null;

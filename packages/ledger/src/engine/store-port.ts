@@ -33,8 +33,9 @@ export interface LedgerStore {
   meet<T>(workspace: string, read: MeetRead, judge: (state: MeetState | undefined) => MeetVerdict<T>): MaybePromise<T>;
 
   /**
-   * Events after a version, in one snapshot: `choose` sees the log and outlines of the operations that end after it, in
-   * order, at most `operationsMax`, and says up to which version to read; null for none. Undefined where the log is absent.
+   * Events after a version, in one snapshot: `choose` sees the log and outlines of the operations that end in
+   * the next `eventsMax` events, in order, or else of the first that ends later, and says up to which version to read;
+   * null for none. Undefined where the log is absent.
    */
   page(ref: StoreRef, read: PageRead): MaybePromise<PageRows | undefined>;
   /** Live entities in byte order of (type, id), in one snapshot with the log's head. */
@@ -374,7 +375,7 @@ export interface EventText {
 
 export interface PageRead {
   readonly after: number;
-  readonly operationsMax: number;
+  readonly eventsMax: number;
   readonly choose: (log: LogRow, operations: readonly OperationOutline[]) => number | null;
   /** The chain of every event is wanted, not only of the last one. */
   readonly allChains?: boolean;

@@ -27,7 +27,7 @@ import {
 } from './store-port.ts';
 
 const PROBLEMS_MAX = 100;
-const OPERATIONS_PER_READ = 256;
+const EVENTS_PER_READ = 512;
 const ENTITIES_PER_READ = 512;
 
 /**
@@ -42,7 +42,7 @@ export async function verifyLog(store: LedgerStore, ref: LogRef, digest: Digest)
   for (;;) {
     const page = await store.page(ref, {
       after: check.version,
-      operationsMax: OPERATIONS_PER_READ,
+      eventsMax: EVENTS_PER_READ,
       allChains: true,
       choose: (_log, operations) => operations.map(lastVersionOf).findLast((version) => version <= log.head) ?? null,
     });

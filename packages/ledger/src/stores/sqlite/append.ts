@@ -9,11 +9,12 @@ import {
   entityKey,
   type FenceRow,
   type FenceWrite,
+  type NewEvent,
   type OperationRow,
 } from '../../engine/store-port.ts';
-import { placeOf } from './format.ts';
+import { NAMES, nameOf, placeOf } from './format.ts';
 import { entityRow, eventRow, operationRow, type SqlRow } from './rows.ts';
-import type { WorkspaceFile } from './workspace-file.ts';
+import type { FoundLog, WorkspaceFile } from './workspace-file.ts';
 
 /** LG1 in one transaction of one file: read what the group needs, let the engine judge, write what it says. */
 export function appendTo<T>(
@@ -28,12 +29,11 @@ export function appendTo<T>(
     const { state, entityKeys } = readState(file, log, read);
     const { value, write } = judge(state);
     if (write === null) return { value, isChanged: false };
-    writeAll(file, log.key, state, entityKeys, write);
+    writeAll(file, log, state, entityKeys, write);
     return { value, isChanged: true };
   });
 }
 
-type FoundLog = NonNullable<ReturnType<WorkspaceFile['log']>>;
 /** SQLite's key of each entity that was read. */
 type EntityKeys = Map<string, number>;
 
@@ -46,16 +46,11 @@ function readState(
 ): { readonly state: AppendState; readonly entityKeys: EntityKeys } {
   const { sql } = file;
   const entityKeys: EntityKeys = new Map();
-  const accepted = new Set<string>();
-  for (const action of read.needs) if (sql.actionAnywhere.get(action) !== undefined) accepted.add(action);
   const state: AppendState = {
     log: log.row,
     chains: readChains(file, log, read.versions),
     fences: readFences(file, log.key, read.replicas),
-    byRequest: readOperations(file, read.requestIds, (id) => sql.operationByRequest.get(id, log.key)),
-    byAction: readOperations(file, read.actionIds, (id) => sql.operationByAction.get(id, log.key)),
-    accepted,
-    events: readEvents(file, log.key, read.eventIds),
+    ...readNamed(file, log.key, read),
     entities: readEntities(file, log.key, read, entityKeys),
     types: readTypes(file, log.row.log, read.types),
     typeCount: read.countsTypes
@@ -98,29 +93,38 @@ export function readPermit(file: WorkspaceFile, log: number, replica: string, ge
   return row !== undefined && row['generation'] === generation ? (row['number'] as number) : 0;
 }
 
-function readOperations(
-  file: WorkspaceFile,
-  ids: readonly string[],
-  find: (id: string) => unknown,
-): Map<string, OperationRow> {
-  const found = new Map<string, OperationRow>();
-  for (const id of ids) {
-    const row = find(id) as SqlRow | undefined;
-    if (row === undefined) continue;
-    const last = row['last_place'] as number;
-    const events = file.sql.results.all(last - (row['count'] as number), last) as SqlRow[];
-    found.set(id, operationRow(row, events));
+type Named = Pick<AppendState, 'byRequest' | 'byAction' | 'events' | 'accepted'>;
+
+/** Usually nothing: what a push brings is new. Therefore one statement looks for all ids, whatever they name. */
+function readNamed(file: WorkspaceFile, log: number, read: AppendRead): Named {
+  const byRequest = new Map<string, OperationRow>();
+  const byAction = new Map<string, OperationRow>();
+  const events = new Map<string, EventRow>();
+  const accepted = new Set<string>();
+  const requests = new Set(read.requestIds);
+  const actions = new Set(read.actionIds);
+  const needs = new Set(read.needs);
+  const eventIds = new Set(read.eventIds);
+  const wanted = [...requests.union(actions).union(needs).union(eventIds)].map(nameOf);
+  for (const row of file.sql.names.all(JSON.stringify(wanted)) as SqlRow[]) {
+    const { id, log: where, kind, place } = row as { id: string; log: number; kind: number; place: number };
+    if (kind === NAMES.action && needs.has(id)) accepted.add(id);
+    if (where !== log) continue;
+    if (kind === NAMES.request && requests.has(id)) byRequest.set(id, readOperation(file, place));
+    if (kind === NAMES.action && actions.has(id)) byAction.set(id, readOperation(file, place));
+    if (kind === NAMES.event && eventIds.has(id)) events.set(id, readNamedEvent(file, place));
   }
-  return found;
+  return { byRequest, byAction, events, accepted };
 }
 
-function readEvents(file: WorkspaceFile, log: number, ids: readonly string[]): Map<string, EventRow> {
-  const found = new Map<string, EventRow>();
-  for (const id of ids) {
-    const row = file.sql.eventById.get(id, log) as SqlRow | undefined;
-    if (row !== undefined) found.set(id, eventRow(row, row['type'] as string, row['entity_id'] as string));
-  }
-  return found;
+function readOperation(file: WorkspaceFile, last: number): OperationRow {
+  const row = file.sql.operationAt.get(last) as SqlRow;
+  return operationRow(row, file.sql.results.all(last - (row['count'] as number), last) as SqlRow[]);
+}
+
+function readNamedEvent(file: WorkspaceFile, place: number): EventRow {
+  const row = file.sql.namedEvent.get(place) as SqlRow;
+  return eventRow(row, row['type'] as string, row['entity_id'] as string);
 }
 
 function readEntities(file: WorkspaceFile, log: number, read: AppendRead, keys: EntityKeys): Map<string, EntityEvents> {
@@ -167,41 +171,67 @@ function readTypes(file: WorkspaceFile, log: string, types: readonly string[]): 
 
 // ── write ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function writeAll(file: WorkspaceFile, log: number, state: AppendState, keys: EntityKeys, write: AppendWrite): void {
-  const { sql } = file;
-  for (const entity of write.entities) writeEntity(file, log, keys, entity);
-  for (const event of write.events)
-    sql.addEvent.run(
-      placeOf(log, event.version),
-      log,
-      event.id,
-      keys.get(entityKey(event.entityType, event.entityId)) as number,
-      event.entityVersion,
-      event.previous,
-      event.prior,
-      event.assigned,
-      event.chain,
-      event.draft,
-    );
-  for (const operation of write.operations)
-    sql.addOperation.run(
-      placeOf(log, operation.firstVersion + operation.count - 1),
-      log,
-      operation.count,
-      operation.requestId,
-      operation.actionId,
-      operation.identity,
-      operation.replicaId,
-      operation.actor,
-      operation.recordedAt,
-      operation.origin,
-      operation.signature,
-      operation.bytes,
-      operation.partEvents,
-    );
-  if (write.operations.length > 0)
-    sql.moveHead.run(write.head, write.chain, write.signature, JSON.stringify(write.serials ?? state.log.serials), log);
-  for (const fence of write.fences) writeFence(file, log, state.fences.get(fence.replica), fence);
+function writeAll(
+  file: WorkspaceFile,
+  log: FoundLog,
+  state: AppendState,
+  keys: EntityKeys,
+  { entities, operations, events, serials, fences }: AppendWrite,
+): void {
+  for (const entity of entities) writeEntity(file, log.key, keys, entity);
+  const names: unknown[] = [];
+  let at = 0;
+  for (const [nth, operation] of operations.entries()) {
+    const { firstVersion, count, requestId, actionId } = operation;
+    const last = placeOf(log.key, firstVersion + count - 1);
+    names.push([...nameOf(requestId), NAMES.request, last], [...nameOf(actionId), NAMES.action, last]);
+    for (const end = at + count; at < end; at += 1) {
+      const event = events[at] as NewEvent;
+      names.push([...nameOf(event.id), NAMES.event, placeOf(log.key, event.version)]);
+      writeEvent(file, log, keys, event, at === end - 1 ? { ...operation, nth: log.operations + nth + 1 } : null);
+    }
+  }
+  if (names.length > 0) file.sql.addNames.run(log.key, JSON.stringify(names));
+  if (serials !== null) file.sql.setSerials.run(JSON.stringify(serials), log.key);
+  for (const fence of fences) writeFence(file, log.key, state.fences.get(fence.replica), fence);
+}
+
+/** `ends` is the operation whose last event this is. */
+function writeEvent(
+  { sql }: WorkspaceFile,
+  log: FoundLog,
+  keys: EntityKeys,
+  event: NewEvent,
+  ends: (OperationRow & { readonly nth: number }) | null,
+): void {
+  const place = placeOf(log.key, event.version);
+  const entity = keys.get(entityKey(event.entityType, event.entityId)) as number;
+  const { entityVersion, previous, chain, assigned, draft } = event;
+  if (ends === null) {
+    sql.addEvent.run(place, entity, entityVersion, previous, chain, assigned, draft);
+    return;
+  }
+  sql.addLastEvent.run(
+    place,
+    entity,
+    entityVersion,
+    previous,
+    chain,
+    assigned,
+    draft,
+    ends.count,
+    ends.nth,
+    ends.requestId,
+    ends.actionId,
+    ends.identity,
+    ends.replicaId,
+    ends.actor,
+    ends.recordedAt,
+    ends.origin,
+    ends.signature,
+    ends.bytes,
+    ends.partEvents,
+  );
 }
 
 function writeEntity(file: WorkspaceFile, log: number, keys: EntityKeys, entity: EntityRow): void {

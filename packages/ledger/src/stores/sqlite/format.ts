@@ -1,13 +1,21 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { isUuidV7 } from '@holdfast/core';
 import { StoreFault } from '../../engine/store-port.ts';
 
 /**
  * The file of one workspace. Written for ever: what stands here is only ever added to, with a new `user_version` for what
  * older code could not read.
  *
- * Rows of a log carry its key in the upper part of one integer, `place = key · 2^33 + version`, so that a log's events lie
- * side by side in the order in which they are read, without a second index. The events of one entity are a list: each
- * names the version of the one before it, and the entity the last one. An index would touch one page per entity and group.
+ * What a commit costs is the pages that it touches, each of them journaled and synced whole. Therefore:
+ *
+ * - Rows of a log carry its key in the upper part of one integer, `place = key · 2^33 + version`, so that a log's events
+ *   lie side by side in the order in which they are read, without a second index.
+ * - What an operation's events share stands in the row of its last event. A log's head is its last event: nothing is
+ *   written to say so a second time.
+ * - Ids of requests, actions and events are made at one moment and begin with it (UUID 7), so that in one index they are
+ *   neighbours. An event's own id, prior, type and entity id stand in its draft; after an erasure, in `erased`.
+ * - The events of one entity are a list: each names the version of the one before it, and the entity the last one.
+ * - Digests are bytes here and lower-case hex everywhere else.
  */
 export const APPLICATION_ID = 0x486f6c4c;
 export const FORMAT = 1;
@@ -18,33 +26,37 @@ export const versionAt = (place: number): number => place % VERSIONS_PER_LOG;
 /** Above every place of this log. */
 export const placeAfterLog = (logKey: number): number => (logKey + 1) * VERSIONS_PER_LOG;
 
+/** What an id names. */
+export const NAMES = { request: 1, action: 2, event: 3 } as const;
+
+/** How a name comes to SQLite: of a UUID the digits, beside the text as it is. Half of an index is its keys. */
+export const nameOf = (id: string): readonly [hex: string | null, text: string] =>
+  isUuidV7(id) ? [id.replaceAll('-', ''), id] : [null, id];
+
 const TABLES = `
   CREATE TABLE workspace (
     one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, created_at TEXT NOT NULL
   ) STRICT;
   CREATE TABLE log (
-    key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL,
-    head INTEGER NOT NULL, chain TEXT NOT NULL, signature TEXT NOT NULL,
-    state TEXT NOT NULL, moved_to TEXT, serials TEXT NOT NULL, created_at TEXT NOT NULL
+    key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL, chain TEXT NOT NULL,
+    signature TEXT NOT NULL, state TEXT NOT NULL, moved_to TEXT, serials TEXT NOT NULL, created_at TEXT NOT NULL
   ) STRICT;
   CREATE TABLE epoch (
     log INTEGER NOT NULL, seq INTEGER NOT NULL, epoch TEXT NOT NULL, after INTEGER NOT NULL, why TEXT NOT NULL,
     at TEXT NOT NULL, PRIMARY KEY (log, seq)
   ) STRICT, WITHOUT ROWID;
-  CREATE TABLE operation (
-    last_place INTEGER PRIMARY KEY, log INTEGER NOT NULL, count INTEGER NOT NULL,
-    request_id TEXT NOT NULL, action_id TEXT NOT NULL, identity TEXT NOT NULL,
-    replica_id TEXT NOT NULL, actor TEXT NOT NULL, recorded_at TEXT NOT NULL, origin TEXT,
-    signature TEXT NOT NULL, bytes INTEGER NOT NULL, part_events INTEGER
-  ) STRICT;
-  CREATE UNIQUE INDEX operation_request ON operation (request_id, log);
-  CREATE UNIQUE INDEX operation_action ON operation (action_id, log);
+  -- From count on: of the operation that this event is the last one of, else null. nth counts a log's operations.
   CREATE TABLE event (
-    place INTEGER PRIMARY KEY, log INTEGER NOT NULL, id TEXT NOT NULL,
-    entity INTEGER NOT NULL, entity_version INTEGER NOT NULL, previous INTEGER NOT NULL, prior TEXT,
-    assigned TEXT, chain TEXT NOT NULL, leaf TEXT, draft TEXT
+    place INTEGER PRIMARY KEY, entity INTEGER NOT NULL, entity_version INTEGER NOT NULL, previous INTEGER NOT NULL,
+    chain BLOB NOT NULL, assigned TEXT, erased TEXT,
+    count INTEGER, nth INTEGER, request_id TEXT, action_id TEXT, identity BLOB, replica_id TEXT, actor TEXT,
+    recorded_at TEXT, origin TEXT, signature BLOB, bytes INTEGER, part_events INTEGER,
+    draft TEXT
   ) STRICT;
-  CREATE UNIQUE INDEX event_id ON event (id, log);
+  -- id: the 16 bytes of a UUID, or the text of another id. place: of the event, or of the last event of the operation.
+  CREATE TABLE name (
+    id ANY NOT NULL, log INTEGER NOT NULL, kind INTEGER NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (id, log, kind)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE entity (
     key INTEGER PRIMARY KEY, log INTEGER NOT NULL, type TEXT NOT NULL, id TEXT NOT NULL,
     version INTEGER NOT NULL, last_version INTEGER NOT NULL, fields TEXT,

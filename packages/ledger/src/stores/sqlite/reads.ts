@@ -18,7 +18,7 @@ import type {
 import { readChains, readPermit } from './append.ts';
 import { placeAfterLog, placeOf, versionAt } from './format.ts';
 import { entityRow, eventText, outlineRow, type SqlRow } from './rows.ts';
-import type { WorkspaceFile } from './workspace-file.ts';
+import type { FoundLog, WorkspaceFile } from './workspace-file.ts';
 
 /**
  * Reads of one file. The connection belongs to this process alone and every read here is synchronous, so that several
@@ -28,8 +28,7 @@ export function pageOf(file: WorkspaceFile, logName: string, read: PageRead): Pa
   const log = file.log(logName);
   if (log === undefined) return undefined;
   const from = placeOf(log.key, read.after);
-  const rows = file.sql.outlines.all(from, placeAfterLog(log.key), read.operationsMax) as SqlRow[];
-  const operations = rows.map(outlineRow);
+  const operations = outlinesAfter(file, log.key, read);
   const to = read.choose(log.row, operations);
   if (to === null) return { log: log.row, operations, events: [], chains: new Map() };
   const last = placeOf(log.key, to);
@@ -44,6 +43,15 @@ export function pageOf(file: WorkspaceFile, logName: string, read: PageRead): Pa
       ]),
     ),
   };
+}
+
+/** The first operation may be larger than everything that was asked for. */
+function outlinesAfter(file: WorkspaceFile, log: number, { after, eventsMax }: PageRead): readonly OperationOutline[] {
+  const from = placeOf(log, after);
+  const rows = file.sql.outlines.all(from, from + eventsMax) as SqlRow[];
+  if (rows.length > 0) return rows.map(outlineRow);
+  const first = file.sql.operationOf.get(from + 1, placeAfterLog(log)) as SqlRow | undefined;
+  return first === undefined ? [] : [outlineRow(first)];
 }
 
 /** Both lists are in order, so one walk finds each event's operation. */
@@ -108,7 +116,7 @@ export function historyOf(
     .slice(0, read.max)
     .map((version) => {
       const place = placeOf(log.key, version);
-      const operation = outlineRow(file.sql.operationOf.get(place) as SqlRow);
+      const operation = outlineRow(file.sql.operationOf.get(place, placeAfterLog(log.key)) as SqlRow);
       return eventText(file.sql.eventText.get(place) as SqlRow, operation);
     });
 }
@@ -150,11 +158,11 @@ export function replicasOf(file: WorkspaceFile): readonly ReplicaRow[] {
 }
 
 export const usageOf = (file: WorkspaceFile): readonly UsageRow[] =>
-  file.logs().map(({ key, row }) => {
+  file.logs().map(({ key, row, operations }) => {
     const counts = file.sql.usage.get({ 1: key }) as SqlRow;
     return {
       log: row,
-      operations: counts['operations'] as number,
+      operations,
       entities: counts['entities'] as number,
       replicas: counts['replicas'] as number,
       bytes: counts['bytes'] as number,
@@ -216,11 +224,7 @@ export function meetIn<T>(
   });
 }
 
-function signatureAt(
-  file: WorkspaceFile,
-  log: NonNullable<ReturnType<WorkspaceFile['log']>>,
-  version: number | null,
-): string | null {
+function signatureAt(file: WorkspaceFile, log: FoundLog, version: number | null): string | null {
   if (version === null || version > log.row.head) return null;
   if (version === log.row.head) return log.row.signature;
   const row = file.sql.signatureAt.get(placeOf(log.key, version)) as SqlRow | undefined;

@@ -13,12 +13,13 @@ import { versionAt } from './format.ts';
 /** Between SQLite's rows and the port's: names and arithmetic, nothing else. */
 export type SqlRow = Record<string, unknown>;
 
-export const logRow = (row: SqlRow, epochs: readonly EpochRow[]): LogRow => ({
+/** `last` is the log's last event; a log without one stands as it was made. */
+export const logRow = (row: SqlRow, last: SqlRow | undefined, epochs: readonly EpochRow[]): LogRow => ({
   log: row['name'] as string,
   identity: row['identity'] as string,
-  head: row['head'] as number,
-  chain: row['chain'] as string,
-  signature: row['signature'] as string,
+  head: last === undefined ? 0 : versionAt(last['place'] as number),
+  chain: (last ?? row)['chain'] as string,
+  signature: (last ?? row)['signature'] as string,
   epochs,
   state: row['state'] as LogRow['state'],
   movedTo: row['moved_to'] as string | null,
@@ -29,7 +30,7 @@ export const logRow = (row: SqlRow, epochs: readonly EpochRow[]): LogRow => ({
 export function outlineRow(row: SqlRow): OperationOutline {
   const count = row['count'] as number;
   return {
-    firstVersion: versionAt(row['last_place'] as number) - count + 1,
+    firstVersion: versionAt(row['place'] as number) - count + 1,
     count,
     requestId: row['request_id'] as string,
     actionId: row['action_id'] as string,

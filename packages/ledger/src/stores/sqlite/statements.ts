@@ -1,7 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 
-const OPERATION = `last_place, count, request_id, action_id, replica_id, actor, recorded_at, origin, signature, bytes,
-  part_events`;
+const OUTLINE = `place, count, nth, request_id, action_id, replica_id, actor, recorded_at, origin,
+  lower(hex(signature)) AS signature, bytes, part_events`;
+const EVENT = `place, entity_version, previous, draft, COALESCE(draft, erased) ->> '$.id' AS id,
+  COALESCE(draft, erased) ->> '$.prior' AS prior`;
+const TEXT = `place, entity_version, assigned, erased ->> '$.leaf' AS leaf, draft`;
 const ENTITY = `key, type, id, version, last_version, fields, created_by, created_at, updated_by, updated_at, arrival,
   assigned`;
 
@@ -20,30 +23,38 @@ export function prepareStatements(db: DatabaseSync) {
 
     logs: sql('SELECT * FROM log ORDER BY key'),
     log: sql('SELECT * FROM log WHERE name = ?'),
-    addLog: sql(`INSERT INTO log (name, identity, head, chain, signature, state, moved_to, serials, created_at)
-      VALUES (?, ?, 0, ?, ?, 'open', NULL, '{}', ?) ON CONFLICT (name) DO NOTHING`),
-    moveHead: sql('UPDATE log SET head = ?, chain = ?, signature = ?, serials = ? WHERE key = ?'),
+    head: sql(`SELECT place, lower(hex(chain)) AS chain, lower(hex(signature)) AS signature, nth FROM event
+      WHERE place > ? AND place < ? ORDER BY place DESC LIMIT 1`),
+    addLog: sql(`INSERT INTO log (name, identity, chain, signature, state, moved_to, serials, created_at)
+      VALUES (?, ?, ?, ?, 'open', NULL, '{}', ?) ON CONFLICT (name) DO NOTHING`),
+    setSerials: sql('UPDATE log SET serials = ? WHERE key = ?'),
     epochs: sql('SELECT epoch, after, why, at FROM epoch WHERE log = ? ORDER BY seq'),
     addEpoch: sql(`INSERT INTO epoch (log, seq, epoch, after, why, at)
       VALUES (?, (SELECT 1 + COALESCE(MAX(seq), 0) FROM epoch WHERE log = ?), ?, ?, ?, ?)`),
 
-    chainAt: sql('SELECT chain FROM event WHERE place = ?'),
-    signatureAt: sql('SELECT signature FROM operation WHERE last_place = ?'),
+    chainAt: sql('SELECT lower(hex(chain)) AS chain FROM event WHERE place = ?'),
+    signatureAt: sql('SELECT lower(hex(signature)) AS signature FROM event WHERE place = ? AND count IS NOT NULL'),
 
-    operationByRequest: sql(`SELECT ${OPERATION}, identity FROM operation WHERE request_id = ? AND log = ?`),
-    operationByAction: sql(`SELECT ${OPERATION}, identity FROM operation WHERE action_id = ? AND log = ?`),
-    actionAnywhere: sql('SELECT 1 FROM operation WHERE action_id = ? LIMIT 1'),
-    addOperation:
-      sql(`INSERT INTO operation (last_place, log, count, request_id, action_id, identity, replica_id, actor,
-      recorded_at, origin, signature, bytes, part_events) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+    // Both take a list of names in two forms, `[hex or null, text, …]`: see `nameOf`.
+    names: sql(`SELECT wanted.value ->> 1 AS id, log, kind, place FROM json_each(?) AS wanted
+      CROSS JOIN name ON name.id = COALESCE(unhex(wanted.value ->> 0), wanted.value ->> 1)`),
+    addNames: sql(`INSERT INTO name (id, log, kind, place)
+      SELECT COALESCE(unhex(value ->> 0), value ->> 1), ?, value ->> 2, value ->> 3 FROM json_each(?)`),
 
-    eventById: sql(`SELECT event.place, event.id, event.entity_version, event.prior, event.draft, entity.type,
-      entity.id AS entity_id FROM event JOIN entity ON entity.key = event.entity WHERE event.id = ? AND event.log = ?`),
-    eventAt: sql('SELECT place, id, entity_version, previous, prior, draft FROM event WHERE place = ?'),
+    operationAt: sql(`SELECT ${OUTLINE}, lower(hex(identity)) AS identity FROM event WHERE place = ?`),
+    results: sql(`SELECT entity_version, assigned,
+      CASE WHEN assigned IS NOT NULL THEN COALESCE(draft, erased) ->> '$.id' END AS id
+      FROM event WHERE place > ? AND place <= ? ORDER BY place`),
+
+    namedEvent: sql(`SELECT ${EVENT}, type, entity_id FROM (SELECT event.*, entity.type, entity.id AS entity_id
+      FROM event JOIN entity ON entity.key = event.entity WHERE event.place = ?)`),
+    eventAt: sql(`SELECT ${EVENT} FROM event WHERE place = ?`),
     previousOf: sql('SELECT entity_version, previous FROM event WHERE place = ?'),
-    results: sql('SELECT id, entity_version, assigned FROM event WHERE place > ? AND place <= ? ORDER BY place'),
-    addEvent: sql(`INSERT INTO event (place, log, id, entity, entity_version, previous, prior, assigned, chain, draft)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+    addEvent: sql(`INSERT INTO event (place, entity, entity_version, previous, chain, assigned, draft)
+      VALUES (?, ?, ?, ?, unhex(?), ?, ?)`),
+    addLastEvent: sql(`INSERT INTO event (place, entity, entity_version, previous, chain, assigned, draft,
+      count, nth, request_id, action_id, identity, replica_id, actor, recorded_at, origin, signature, bytes, part_events)
+      VALUES (?, ?, ?, ?, unhex(?), ?, ?, ?, ?, ?, ?, unhex(?), ?, ?, ?, ?, unhex(?), ?, ?)`),
 
     entity: sql(`SELECT ${ENTITY} FROM entity WHERE log = ? AND type = ? AND id = ?`),
     addEntity:
@@ -70,19 +81,17 @@ export function prepareStatements(db: DatabaseSync) {
       FROM replica ORDER BY id`),
     proven: sql('SELECT replica, log.name, proven FROM permit JOIN log ON log.key = permit.log WHERE proven > 0'),
 
-    outlines: sql(`SELECT ${OPERATION} FROM operation
-      WHERE last_place > ? AND last_place < ? ORDER BY last_place LIMIT ?`),
-    operationOf: sql(`SELECT ${OPERATION} FROM operation WHERE last_place >= ? ORDER BY last_place LIMIT 1`),
-    eventTexts: sql(`SELECT place, entity_version, assigned, leaf, draft FROM event
-      WHERE place > ? AND place <= ? ORDER BY place`),
-    chains: sql('SELECT place, chain FROM event WHERE place > ? AND place <= ? ORDER BY place'),
-    eventText: sql('SELECT place, entity_version, assigned, leaf, draft FROM event WHERE place = ?'),
+    outlines: sql(`SELECT ${OUTLINE} FROM event WHERE place > ? AND place <= ? AND count IS NOT NULL ORDER BY place`),
+    operationOf: sql(`SELECT ${OUTLINE} FROM event
+      WHERE place >= ? AND place < ? AND count IS NOT NULL ORDER BY place LIMIT 1`),
+    eventTexts: sql(`SELECT ${TEXT} FROM event WHERE place > ? AND place <= ? ORDER BY place`),
+    chains: sql('SELECT place, lower(hex(chain)) AS chain FROM event WHERE place > ? AND place <= ? ORDER BY place'),
+    eventText: sql(`SELECT ${TEXT} FROM event WHERE place = ?`),
     entitiesOfType: sql(`SELECT ${ENTITY} FROM entity
       WHERE log = ? AND type = ? AND id > ? AND fields IS NOT NULL ORDER BY type, id`),
     entitiesBut: sql(`SELECT ${ENTITY} FROM entity
       WHERE log = ? AND (type, id) > (?, ?) AND type <> ? AND fields IS NOT NULL ORDER BY type, id`),
-    usage: sql(`SELECT (SELECT COUNT(*) FROM operation WHERE log = ?1) AS operations,
-      (SELECT COUNT(*) FROM entity WHERE log = ?1 AND fields IS NOT NULL) AS entities,
+    usage: sql(`SELECT (SELECT COUNT(*) FROM entity WHERE log = ?1 AND fields IS NOT NULL) AS entities,
       (SELECT COUNT(*) FROM permit WHERE log = ?1) AS replicas,
       (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size) AS bytes`),
   };

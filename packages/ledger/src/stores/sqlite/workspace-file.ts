@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { type Logger, type Platform, randomHex } from '@holdfast/core';
 import { type EpochRow, type LogRow, type NewLog, StoreFault } from '../../engine/store-port.ts';
 import { FileProof } from './file-proof.ts';
-import { placeOf, prepareFile } from './format.ts';
+import { placeAfterLog, placeOf, prepareFile } from './format.ts';
 import { logRow, type SqlRow } from './rows.ts';
 import { prepareStatements, type Statements } from './statements.ts';
 import { translated } from './store-fault.ts';
@@ -25,6 +25,13 @@ export interface FileParts {
   readonly isReadOnly: boolean;
   /** Makes the file, with its first log, if it is not there. */
   readonly create: NewLog | null;
+}
+
+export interface FoundLog {
+  readonly key: number;
+  readonly row: LogRow;
+  /** How many it has. */
+  readonly operations: number;
 }
 
 /**
@@ -85,18 +92,19 @@ export class WorkspaceFile {
   }
 
   /** Undefined where the log is absent. */
-  log(name: string): { readonly key: number; readonly row: LogRow } | undefined {
+  log(name: string): FoundLog | undefined {
     const row = this.sql.log.get(name) as SqlRow | undefined;
-    if (row === undefined) return undefined;
-    const key = row['key'] as number;
-    return { key, row: logRow(row, this.#epochsOf(key)) };
+    return row === undefined ? undefined : this.#found(row);
   }
 
-  logs(): readonly { readonly key: number; readonly row: LogRow }[] {
-    return (this.sql.logs.all() as SqlRow[]).map((row) => {
-      const key = row['key'] as number;
-      return { key, row: logRow(row, this.#epochsOf(key)) };
-    });
+  logs(): readonly FoundLog[] {
+    return (this.sql.logs.all() as SqlRow[]).map((row) => this.#found(row));
+  }
+
+  #found(row: SqlRow): FoundLog {
+    const key = row['key'] as number;
+    const last = this.sql.head.get(placeOf(key, 0), placeAfterLog(key)) as SqlRow | undefined;
+    return { key, row: logRow(row, last, this.#epochsOf(key)), operations: (last?.['nth'] as number | undefined) ?? 0 };
   }
 
   chainAt(key: number, version: number): string | null {
