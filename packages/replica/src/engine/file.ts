@@ -198,32 +198,37 @@ export function openFile(database: Database, platform: Platform, owner: FileOwne
   );
   const mode = pragma(database, 'journal_mode');
   if (mode !== 'wal' && mode !== 'memory') stop('replica-damaged', { reason: `journal mode is ${mode}` });
-  if (isNew) return create(database, platform, owner);
+  const created = isNew ? create(database, platform, owner) : null;
+  if (created !== null) return created;
   const row = database
     .prepare('SELECT replica_id, ledger, account, workspace FROM main.hf_coordinator WHERE one = 1')
     .get();
   if (row === undefined) return stop('replica-damaged', { reason: 'it does not say whose it is' });
   if (row['ledger'] !== owner.ledger || row['account'] !== owner.account || row['workspace'] !== owner.workspace)
     stop('other-account', { account: row['account'], workspace: row['workspace'] });
-  return { replicaId: row['replica_id'] as string, isNew };
+  return { replicaId: row['replica_id'] as string, isNew: false };
 }
 
-function create(database: Database, platform: Platform, owner: FileOwner): OpenedFile {
+/** Null where somebody else made the file since it was looked at: whoever takes over needs no lock, so two may begin. */
+function create(database: Database, platform: Platform, owner: FileOwner): OpenedFile | null {
   const replicaId = randomHex(platform.random, 16);
   database.exec('BEGIN IMMEDIATE');
   try {
-    database.exec(ENGINE_SCHEMA);
-    database.exec(COORDINATOR_SCHEMA);
-    database
-      .prepare('INSERT INTO main.hf_coordinator (one, replica_id, ledger, account, workspace) VALUES (1, ?, ?, ?, ?)')
-      .run(replicaId, owner.ledger, owner.account, owner.workspace);
-    database.exec(`PRAGMA application_id=${APPLICATION_ID}; PRAGMA user_version=${FILE_FORMAT}`);
+    const isMade = pragma(database, 'application_id') === APPLICATION_ID;
+    if (!isMade) {
+      database.exec(ENGINE_SCHEMA);
+      database.exec(COORDINATOR_SCHEMA);
+      database
+        .prepare('INSERT INTO main.hf_coordinator (one, replica_id, ledger, account, workspace) VALUES (1, ?, ?, ?, ?)')
+        .run(replicaId, owner.ledger, owner.account, owner.workspace);
+      database.exec(`PRAGMA application_id=${APPLICATION_ID}; PRAGMA user_version=${FILE_FORMAT}`);
+    }
     database.exec('COMMIT');
+    return isMade ? null : { replicaId, isNew: true };
   } catch (cause) {
     if (database.inTransaction) database.exec('ROLLBACK');
     throw cause;
   }
-  return { replicaId, isNew: true };
 }
 
 const pragma = (database: Database, name: string): unknown => database.prepare(`PRAGMA ${name}`).get()?.[name];
