@@ -296,6 +296,15 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
 
   const stopListening = state.onChange(onLocalChange);
   const stopUpkeep = { run: () => {} };
+  const end = () => {
+    mode = 'closed';
+    ledger.stop();
+    lanes.stop();
+    stopUpkeep.run();
+    stopListening();
+    session.signal('stop');
+    reporter.close();
+  };
 
   return {
     start: () => {
@@ -303,10 +312,16 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
       mode = 'running';
       // PM8: before anything else is asked.
       attempt(() => settleOld(parts, { of: 'earlier-instances' }));
-      stopUpkeep.run = startUpkeep(parts);
-      reconcile();
-      applyMode();
-      kickAll('start');
+      try {
+        stopUpkeep.run = startUpkeep(parts);
+        reconcile();
+        applyMode();
+        kickAll('start');
+      } catch (cause) {
+        // Whoever opened the file closes it now: nothing of ours may look into it afterwards.
+        end();
+        throw cause;
+      }
     },
     kick: (trigger) => {
       if (mode !== 'running') return;
@@ -354,10 +369,7 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
       const cancel = clock.timer(settings.closeMs, () => working.cancelAll());
       await ended;
       cancel();
-      mode = 'closed';
-      stopListening();
-      session.signal('stop');
-      reporter.close();
+      end();
     },
     get status() {
       return reporter.status;
