@@ -10,4 +10,45 @@ export interface WaitingScenario {
   readonly runsAlready: string | null;
 }
 
-export const WAITING: readonly WaitingScenario[] = [];
+export const WAITING: readonly WaitingScenario[] = [
+  {
+    scenario: 'leader tab closes; follower never clears',
+    waitsFor: 'browser tabs that elect the next owner by themselves, killed 100 times in a browser',
+    runsAlready: 'three tabs over ports; the test starts the next owner',
+  },
+  {
+    scenario: 'sleeping tab owns the connection; everyone waits',
+    waitsFor: 'browser tabs: a frozen owner is noticed and replaced',
+    runsAlready: 'a frozen host, the next one on its file, and the wake-up',
+  },
+  {
+    scenario: 'hidden tab never sends',
+    waitsFor: 'browser tabs: timers of a hidden tab, once a minute at most',
+    runsAlready: 'a caller that says it is hidden, and a host that dies right after a commit',
+  },
+  {
+    scenario: 'two code versions share a store; newer one erases the other',
+    waitsFor: 'browser tabs: two bundles of one origin',
+    runsAlready: 'two schema versions as hosts of one file, in turns',
+  },
+  {
+    scenario: 'locks and back/forward cache',
+    waitsFor: 'browser tabs: WebKit, a page that is cached while it owns',
+    runsAlready: 'a frozen host whose lock is gone, woken at every await of a write',
+  },
+  {
+    scenario: 'failed open deletes the database',
+    waitsFor: 'the file system of a browser: handles that a dying worker still holds',
+    runsAlready: 'a Node file whose opening fails at every call of the platform',
+  },
+  {
+    scenario: 'several silent ways to lose offline data',
+    waitsFor: 'a browser that evicts storage, and asks for persistent storage',
+    runsAlready: 'lost permission, sign-out, failed migration',
+  },
+  {
+    scenario: 'two daemons on one database',
+    waitsFor: 'the daemon',
+    runsAlready: 'hosts and ledgers as processes that hold a file',
+  },
+];
