@@ -126,6 +126,10 @@ replica
     same<typeof row, Row<AppSchema, 'issue'> | undefined>(true);
     // @ts-expect-error no such entity
     await tx.get('isue', issue.id);
+    // @ts-expect-error a comment id where an issue id is wanted
+    await tx.get('issue', commentId);
+    // @ts-expect-error a comment id where an issue id is wanted
+    await replica.history('issue', commentId);
     // @ts-expect-error no writes through the query builder
     await tx.query((db) => db.deleteFrom('issue'));
     return row?.votes;

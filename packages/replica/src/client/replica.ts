@@ -21,7 +21,7 @@ export interface CommitOptions {
 export interface ReadTx<S extends Schema> {
   query<O>(query: Query<S, O>): Promise<O[]>;
   first<O>(query: Query<S, O>): Promise<O | undefined>;
-  get<E extends keyof S & string>(entity: E, id: Id<E>): Promise<Row<S, E> | undefined>;
+  get<E extends keyof S & string>(entity: E, id: Id<NoInfer<E>>): Promise<Row<S, E> | undefined>;
   readonly write: Tx<S>;
 }
 
@@ -160,7 +160,7 @@ export interface Replica<S extends Schema> extends AsyncDisposable {
   /** The events of one entity that are kept here, oldest first. */
   history<E extends keyof S & string>(
     entity: E,
-    id: Id<E>,
+    id: Id<NoInfer<E>>,
     o?: { readonly log?: string },
   ): Promise<readonly StoredEvent[]>;
   /** Everything unsent, sealed into bytes for a file. Nothing leaves the outbox by it (OB7). */
