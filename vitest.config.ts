@@ -1,6 +1,11 @@
+import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
+/** The tasks that are written for React run without it: their elements are plain objects. */
+const PLAIN_ELEMENTS = resolve(import.meta.dirname, 'tests/react-binding.fixture.ts');
+
 export default defineConfig({
+  resolve: { alias: [{ find: /^react(\/jsx(-dev)?-runtime)?$/, replacement: PLAIN_ELEMENTS }] },
   test: {
     include: [
       'packages/**/src/**/*.test.ts',

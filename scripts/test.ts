@@ -20,6 +20,7 @@ const STEPS: readonly Step[] = [
   { name: 'types: core without a platform', command: ['tsc', '-p', 'tsconfig/core.json'] },
   { name: 'types: engines without a platform', command: ['tsc', '-p', 'tsconfig/engine.json'] },
   { name: 'types: everything', command: ['tsc', '-p', 'tsconfig/all.json'] },
+  { name: 'types: tasks for React', command: ['tsc', '-p', 'tsconfig/react.json'] },
 ];
 
 function run(step: Step): boolean {
