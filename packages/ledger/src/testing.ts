@@ -1,7 +1,7 @@
 import type { Logger, Platform, SchemaData } from '@holdfast/core';
 import { roleIn } from './access/access.ts';
 import { createEngine } from './engine/create-engine.ts';
-import type { Actor, Admit, Engine, LiveConnection, LiveSocket } from './engine/engine.ts';
+import type { Actor, Admit, Engine, EngineLimits, LiveConnection, LiveSocket } from './engine/engine.ts';
 import { createApp } from './http/app.ts';
 import { createOrigins } from './http/origins.ts';
 import { openSqliteStore } from './stores/sqlite/store.ts';
@@ -28,6 +28,7 @@ export interface TestLedgerOptions {
   readonly admit?: Admit | undefined;
   /** Asked of every token each time that it is shown. */
   readonly isRevoked?: (token: string) => boolean;
+  readonly limits?: Partial<EngineLimits>;
 }
 
 export function createTestLedger({
@@ -37,6 +38,7 @@ export function createTestLedger({
   logger = () => undefined,
   admit,
   isRevoked = () => false,
+  limits = {},
 }: TestLedgerOptions): TestLedger {
   const store = openSqliteStore({ folder, platform, logger });
   const engine = createEngine({
@@ -44,6 +46,7 @@ export function createTestLedger({
     platform,
     logger,
     createOnFirstUse: true,
+    limits,
     ...(schema === undefined ? {} : { schema }),
     ...(admit === undefined ? {} : { admit }),
   });

@@ -11,7 +11,6 @@ import {
   pageBounds,
 } from './event-page.ts';
 import { type ReadPush, requestIdOf } from './push-request.ts';
-import { partMark } from './read.ts';
 import type { LedgerStore, OperationOutline, PageRows } from './store-port.ts';
 import type { Tail } from './tail.ts';
 
@@ -43,7 +42,7 @@ export function pushAnswer(
   const bytesOf = (operation: OperationOutline): number =>
     isOwn(operation) ? operation.count * REFERENCE_BYTES : operation.bytes;
   const bounds = pageBounds(undefined);
-  return andThen(eventsAfter(push, log, parts.store, after, bounds, bytesOf), ({ operations, events, end }) => {
+  return andThen(eventsAfter(push, log, parts.store, after, bounds, bytesOf), ({ operations, events }) => {
     const last = events[events.length - 1];
     const through =
       last === undefined
@@ -54,7 +53,7 @@ export function pushAnswer(
       events,
     );
     const more = through.version < log.head;
-    return `{"epoch":${JSON.stringify(log.epoch)},"events":[${texts}],"head":${log.head},"more":${more}${partMark(end)},"results":${JSON.stringify(results)},"through":${JSON.stringify(through)}}`;
+    return `{"epoch":${JSON.stringify(log.epoch)},"events":[${texts}],"head":${log.head},"more":${more},"results":${JSON.stringify(results)},"through":${JSON.stringify(through)}}`;
   });
 }
 
@@ -64,6 +63,8 @@ interface Page {
   readonly end: PageEnd | null;
 }
 
+const NOTHING: Page = { operations: [], events: [], end: null };
+
 function eventsAfter(
   push: ReadPush,
   log: AnsweredLog,
@@ -72,9 +73,9 @@ function eventsAfter(
   bounds: PageBounds,
   bytesOf: (operation: OperationOutline) => number,
 ): MaybePromise<Page> {
-  if (after === log.head) return { operations: [], events: [], end: null };
+  if (after === log.head) return NOTHING;
   const inTail = log.tail.page(after, bounds, bytesOf);
-  if (inTail !== undefined) return inTail;
+  if (inTail !== undefined) return inTail.end?.part === undefined ? inTail : NOTHING;
   let end: PageEnd | null = null;
   const rows = store.page(push.ref, {
     after,
@@ -85,6 +86,8 @@ function eventsAfter(
     },
   });
   return andThen(rows, (found) => {
+    // PG2: parts are for who reads page by page; an answer that would be one tells only that there is more.
+    if (end?.part !== undefined) return NOTHING;
     const to = end?.to ?? after;
     return {
       operations: (found?.operations ?? []).filter(({ firstVersion }) => firstVersion <= to),

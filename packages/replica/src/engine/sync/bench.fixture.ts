@@ -87,7 +87,10 @@ export interface Bench {
   close(): void;
 }
 
-export function createBench(seed = 1): Bench {
+export function createBench(
+  seed = 1,
+  limits: NonNullable<Parameters<typeof createTestLedger>[0]['limits']> = {},
+): Bench {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-sync-'));
   const time = createVirtualTime();
   const random = createSeededRandom(seed);
@@ -97,6 +100,7 @@ export function createBench(seed = 1): Bench {
       folder: join(folder, `ledger ${ledgers}`),
       platform: { clock: time.clockFor({}), random: random.fork(`ledger ${ledgers}`), digest: nodeDigest },
       schema: schemaData(schema),
+      limits,
     }),
   );
   endpoint.start();

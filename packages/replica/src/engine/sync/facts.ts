@@ -1,6 +1,7 @@
 import { type Fault, LIMITS, type LogStanding } from '@holdfast/core';
 import type { FollowedLog } from '../replica-state.ts';
 import { PAGE_EVENTS_MIN, PATIENCE_MAX } from './settings.ts';
+import type { StagedParts } from './staged-parts.ts';
 
 /**
  * What this run of the host has learned of one log since it started. Cached only: a restart begins with nothing proven
@@ -28,6 +29,8 @@ export interface LogFacts {
   differing: number;
   /** What is being fetched was found equal to the ledger's state at this version. */
   compared: { readonly version: number } | null;
+  /** The first parts of an operation larger than a page (PG2). */
+  staged: StagedParts | null;
   /** Repairs of this run; a second one proves nothing new. */
   repairs: number;
   /** A gap, or the ledger's word on the socket: something is to be pulled, whatever heads are known. */
@@ -60,6 +63,7 @@ export function createLogFacts(log: string): LogFacts {
     doubts: 0,
     differing: 0,
     compared: null,
+    staged: null,
     repairs: 0,
     mustPull: false,
     pushFailed: false,

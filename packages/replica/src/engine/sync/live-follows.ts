@@ -83,7 +83,9 @@ export function createFollows(parts: SyncParts, hooks: FollowHooks): Follows {
         return ready(known, frame);
       case 'events':
         if (known.state === 'pulling') return;
-        if (!buffer.add(frame, bytes)) return stopApplying(frame.log, frame.through.version);
+        // PG2: parts are pulled, where the first ones can wait for the last.
+        if (frame.part !== undefined || !buffer.add(frame, bytes))
+          return stopApplying(frame.log, frame.through.version);
         return applySoon();
       case 'resync-required':
         if (frame.reason === 'history-changed') {
@@ -133,7 +135,7 @@ export function createFollows(parts: SyncParts, hooks: FollowHooks): Follows {
     const last = frames.at(-1);
     if (mine === undefined || last === undefined) return;
     // An own push has brought them already: nothing to write.
-    if (last.part === undefined && last.through.version <= mine.head) return hooks.alive(log, false);
+    if (last.through.version <= mine.head) return hooks.alive(log, false);
     if (frames.some((frame) => frame.epoch !== mine.epoch)) {
       forget(log);
       return hooks.doubt(log, { code: 'history-changed', facts: { epoch: last.epoch } });

@@ -4,6 +4,7 @@ import { type LogFacts, sawHead, sawProgress } from './facts.ts';
 import type { SyncParts } from './parts.ts';
 import type { Permit, PermitRequest } from './permits.ts';
 import { exchange, recordAnswer, recordTrouble } from './request.ts';
+import { type StagedParts, stage, stagedOn } from './staged-parts.ts';
 import { ask, done, later, notStarted, type Step, troubled } from './step.ts';
 import { troubleOf } from './trouble.ts';
 
@@ -64,15 +65,18 @@ async function fetchPage(
     const from = target.from();
     if (from === null) return null;
     const { at, epoch, identity } = from;
+    facts.staged = stagedOn(facts.staged, from);
+    const after = facts.staged?.through ?? at;
     const limit = facts.sizes.pageEvents;
     const fresh = way === 'past-caches' ? `&fresh=${randomHex(parts.platform.random, 8)}` : '';
     return {
       from,
+      after,
       class: target.class,
       log: facts.log,
       boundary: { epoch, version: at.version, chain: at.chain },
       method: 'GET' as const,
-      path: `/logs/${encodeURIComponent(facts.log)}/events?after=${at.version}&limit=${limit}${fresh}`,
+      path: `/logs/${encodeURIComponent(facts.log)}/events?after=${after.version}&limit=${limit}${fresh}`,
       namesLog: true,
       identity,
       patience: facts.sizes.patience,
@@ -90,7 +94,16 @@ async function fetchPage(
     recordTrouble(parts, { permit, answer: { kind: 'unknown', fault: read.fault } });
     return later(read.fault);
   }
-  return takePage(parts, { facts, target, permit, page: read.value, from: exchanged.spec.from });
+  const { from, after } = exchanged.spec;
+  return takePage(parts, {
+    facts,
+    target,
+    permit,
+    page: read.value,
+    from,
+    after,
+    bytes: exchanged.facts.receivedBytes,
+  });
 }
 
 interface TakenPage {
@@ -99,15 +112,27 @@ interface TakenPage {
   readonly permit: Permit;
   readonly page: EventsPage;
   readonly from: NonNullable<ReturnType<PullTarget['from']>>;
+  /** Where the page must continue: `from`, or the last staged part on top of it (PG2). */
+  readonly after: Through;
+  readonly bytes: number;
 }
 
 function takePage(parts: SyncParts, taken: TakenPage): Step | { readonly wrongPage: Fault } {
-  const { facts, target, permit, page, from } = taken;
-  const doubt = doubtOf(page, from);
+  const { facts, target, permit, from, after, bytes } = taken;
+  const before = facts.staged;
+  facts.staged = null;
+  const doubt = doubtOf(taken.page, { ...from, at: after });
   if (doubt !== null) {
     giveUpPage(parts, permit, doubt);
     return doubt.code === 'chain-mismatch' ? { wrongPage: doubt } : ask(doubt);
   }
+  const staging = stage(before, from.at, taken.page, bytes);
+  if ('fault' in staging) {
+    giveUpPage(parts, permit, staging.fault);
+    return { wrongPage: staging.fault };
+  }
+  if ('staged' in staging) return keepPart(parts, taken, staging.staged);
+  const page = staging.whole;
   let outcome: PageOutcome = { ok: false, fault: { code: 'not-following' } };
   try {
     recordAnswer(parts, { permit }, () => {
@@ -128,6 +153,18 @@ function takePage(parts: SyncParts, taken: TakenPage): Step | { readonly wrongPa
   sawHead(facts, page.head);
   sawProgress(facts, parts.platform.clock.monotonic());
   return done(page.events.length > 0);
+}
+
+/** Nothing of it is applied, and the head stays (PG2); its request is over all the same. */
+function keepPart(parts: SyncParts, { facts, permit, page }: TakenPage, staged: StagedParts): Step {
+  recordAnswer(parts, { permit }, () => {
+    parts.journal.write(permit.class, { log: permit.log, part: staged.part, parts: staged.parts });
+  });
+  facts.staged = staged;
+  facts.sizes.worked();
+  sawHead(facts, page.head);
+  sawProgress(facts, parts.platform.clock.monotonic());
+  return done(true);
 }
 
 /** Undoes the transaction that would have applied it; never leaves this file. */
