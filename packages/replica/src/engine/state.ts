@@ -10,6 +10,7 @@ import { Judge } from './judge.ts';
 import { LocalEntities } from './local.ts';
 import { Logs } from './logs.ts';
 import { LostWork } from './lost-work.ts';
+import { forgetLogsThatDoNotFit } from './open-check.ts';
 import { Outbox } from './outbox.ts';
 import { packOf, unpackInside } from './pack.ts';
 import { carryOutUnsentWishes, carryOutWishes, discardInside, type PeopleParts, resolveInside } from './people.ts';
@@ -120,6 +121,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
       store.openTables();
       writing(() => {
         for (const log of new Set(['main', ...(parts.logs ?? [])])) if (logs.get(log) === undefined) logs.follow(log);
+        for (const log of forgetLogsThatDoNotFit(store)) journal.write('log-forgotten', { log });
       });
     },
     prune: () => writing(() => prune(store)),
