@@ -163,9 +163,12 @@ function takeTrouble(
   const againAtMs = parts.platform.clock.monotonic() + LIMITS.retryMaxMs;
   const size = { bytes: push.facts.sentBytes, requestIds: push.operations, againAtMs };
 
-  if (trouble.next === 'shrink' || trouble.next === 'unreadable') {
+  // For the second time, while the handshake in between came through: somebody on the way may have a limit and say
+  // nothing of it (an empty 503, a reset).
+  const isCutOff = isUnknown && facts.pushFailed && fault.code === 'ledger-unreachable';
+  if (trouble.next === 'shrink' || trouble.next === 'unreadable' || isCutOff) {
     const isCut = facts.sizes.pushTooLarge(size);
-    const isDefinite = trouble.next === 'unreadable' || trouble.definite;
+    const isDefinite = trouble.next === 'unreadable' || (trouble.next === 'shrink' && trouble.definite);
     if (!isCut && isDefinite) return refuseAlone(parts, facts, push, answer, fault);
     const retryAtMs = isCut ? null : parts.platform.clock.now() + LIMITS.retryMaxMs;
     recordTrouble(parts, { permit: push.permit, answer }, () =>
