@@ -8,7 +8,7 @@ import { WAITING } from './waiting.ts';
  * the invariants in brackets. The last cell says what it waits for, or `–`.
  */
 const ROOT = resolve(import.meta.dirname, '../..');
-const TEST = /(?:^|\n)test\(\s*(['"`])\[[A-Z0-9 ]+\] (.*?)\1,/g;
+const TEST = /\(\s*(['"`])\[[A-Z0-9 ]+\] (.*?)\1,/g;
 
 interface Row {
   readonly title: string;

@@ -12,6 +12,16 @@ export interface WaitingScenario {
 
 export const WAITING: readonly WaitingScenario[] = [
   {
+    scenario: 'sequence gap that readers skip',
+    waitsFor: 'the PostgreSQL store',
+    runsAlready: '32 writers and a paging reader on the SQLite store',
+  },
+  {
+    scenario: 'server compacted before all peers had the operations',
+    waitsFor: 'compaction',
+    runsAlready: null,
+  },
+  {
     scenario: 'leader tab closes; follower never clears',
     waitsFor: 'browser tabs that elect the next owner by themselves, killed 100 times in a browser',
     runsAlready: 'three tabs over ports; the test starts the next owner',

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  type Database,
   type EventDraft,
   keyedId,
   type Platform,
@@ -49,6 +50,8 @@ export interface SimulatedDevice<S extends Schema> {
   /** The file is kept as it is now; `forget`: it is back at that moment, and what came since is not this file's. */
   keep(): void;
   forget(): void;
+  /** How its next starts open the file, for a test that stands between the engine and SQLite. Null: as usual. */
+  openDatabase: ((file: string) => Database) | null;
   commit<T>(build: (tx: Tx<S>) => T): string | null;
   start(): void;
   crash(): void;
@@ -84,8 +87,9 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   let starts = 0;
   // Of this device's whole life: what its file forgets, its ids may not repeat.
   let commits = 0;
-  return {
+  const self: SimulatedDevice<S> = {
     name,
+    openDatabase: null,
     account: parts.account,
     network,
     file,
@@ -152,6 +156,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
         token: tokenNow,
         fetch: network.fetch,
         openSocket: network.openSocket,
+        ...(self.openDatabase === null ? {} : { database: self.openDatabase(file) }),
       });
       engine.sync.start();
     },
@@ -173,6 +178,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       engine = null;
     },
   };
+  return self;
 }
 
 export const removeFile = (file: string): void => {

@@ -55,6 +55,7 @@ export class FailingDatabase implements Database {
     if (this.#left !== 0) return run();
     this.#isDead = this.#how.isDeadAfter === true;
     if (this.#how.isRunFirst === true) run();
+    this.#how.struck?.();
     throw this.#how.cause;
   }
 }
@@ -65,6 +66,8 @@ export interface FailHow {
   readonly isRunFirst?: boolean;
   /** Nothing runs any more, as after a kill: not even ROLLBACK. */
   readonly isDeadAfter?: boolean;
+  /** Called when it strikes: to stop what else such a process would do. */
+  readonly struck?: () => void;
 }
 
 export interface CrashScene {
