@@ -9,6 +9,7 @@ import {
   type StoredEvent,
   type Through,
 } from '@holdfast/core';
+import { pendingKeys } from './base.ts';
 import type { DeskWriter } from './desk.ts';
 import { stop } from './fault-error.ts';
 import { foldHeld, noteDeletion, readPage } from './ingest.ts';
@@ -20,7 +21,7 @@ import type { BootstrapPage, BootstrapProgress, IngestPage, IngestReport } from 
 import type { ReplicaStore } from './replica-store.ts';
 import { checkSchemaEntity } from './run-time-types.ts';
 import { readStoredEvent } from './stored-events.ts';
-import { type EntityTable, type HeldState, quoted } from './tables.ts';
+import { type EntityKey, type EntityTable, type HeldState, quoted, SYNCED } from './tables.ts';
 
 /**
  * State that is being fetched (5.3, 6.6). It lies in the same tables under a log name of its own, so that making it visible
@@ -40,6 +41,12 @@ interface Staged {
   readonly signature: string;
   /** Per page, the last key that it covers and the version that it was read at; the last page covers the rest (BS1). */
   readonly ranges: readonly { readonly upTo: string | null; readonly asOf: number }[];
+}
+
+/** An entity with work of this replica, and the outbox seqs of that work. */
+interface Pending {
+  readonly key: EntityKey;
+  readonly seqs: readonly number[];
 }
 
 /** What folding needs of an event: null where its bytes were erased. */
@@ -101,7 +108,7 @@ export class BootstrapState {
     this.#store.tracker.muted(() => {
       for (const entity of page.entities) {
         const table = this.#store.tableOf(entity.type);
-        table.write({ log: name, type: entity.type, id: entity.id }, undefined, heldOf(entity), 'synced');
+        table.write({ log: name, type: entity.type, id: entity.id }, undefined, heldOf(entity), SYNCED);
         signature.add(entity);
       }
     });
@@ -188,11 +195,7 @@ export class BootstrapState {
         "UPDATE main.hf_log SET epoch = ?, head = ?, chain = ?, signature = ?, stage = 'visible', bootstrap = NULL, whole_at = ?, synced_at = ? WHERE log = ?",
       )
       .run(staged.epoch, staged.head, staged.chain, staged.signature, staged.from.version, this.#store.nowIso(), log);
-    for (const { type, id } of pending) {
-      const entity = entities.get({ log, type, id });
-      const state = entity.table.read(log, id)?.state;
-      entities.setConfirmed(entity, { version: state?.version ?? deletedVersion(this.#store, log, type, id), state });
-    }
+    for (const { key, seqs } of pending) entities.setPending(entities.get(key), seqs);
     this.#declareTypes(log);
     this.#retireConfirmed(log, entities, staged, epochBefore);
     if (seenVersions !== null) {
@@ -231,7 +234,7 @@ export class BootstrapState {
           before === undefined ? undefined : { ...key, ...before.state },
           after === undefined ? undefined : { ...key, ...after },
         );
-        table.write(key, before, after, 'synced');
+        table.write(key, before, after, SYNCED);
         noteDeletion(this.#store.database, key, before?.state, after, event);
       }
     });
@@ -279,20 +282,21 @@ export class BootstrapState {
   }
 
   /** What the authors of pending work saw, for judging it against what came without its events. */
-  #rememberSeen(log: string, entities: LocalEntities): readonly { readonly type: string; readonly id: string }[] {
+  #rememberSeen(log: string, entities: LocalEntities): readonly Pending[] {
     const { database } = this.#store;
     const insert = database.prepare('INSERT OR REPLACE INTO main.hf_seen (log, type, id, fields) VALUES (?, ?, ?, ?)');
-    const keys = (table: 'hf_base' | 'hf_aside') =>
-      database
-        .prepare(`SELECT DISTINCT type, id FROM main.${table} WHERE log = ?`)
-        .all(log)
-        .map((row) => ({ type: row['type'] as string, id: row['id'] as string }));
-    const pending = keys('hf_base');
-    for (const { type, id } of [...pending, ...keys('hf_aside')]) {
-      const seen = entities.get({ log, type, id }).confirmed.state;
-      if (seen !== undefined) insert.run(log, type, id, JSON.stringify(seen.fields));
+    const pending = pendingKeys(this.#store, log);
+    const aside = database
+      .prepare('SELECT DISTINCT type, id FROM main.hf_aside WHERE log = ?')
+      .all(log)
+      .map((row) => ({ log, type: row['type'] as string, id: row['id'] as string }));
+    for (const key of [...pending, ...aside]) {
+      const seen = entities.get(key).confirmed.state;
+      if (seen !== undefined) insert.run(log, key.type, key.id, JSON.stringify(seen.fields));
     }
-    return pending;
+    // Their bases lie in the rows that are swapped.
+    database.prepare('DELETE FROM main.hf_base WHERE log = ?').run(log);
+    return pending.map((key) => ({ key, seqs: entities.get(key).base?.pending ?? [] }));
   }
 
   /** Events of the visible log that what was fetched does not have yet, if it is the same history. */
@@ -416,8 +420,3 @@ const heldOf = (entity: EntityState): HeldState => ({
     arrival: entity.arrival,
   },
 });
-
-const deletedVersion = (store: ReplicaStore, log: string, type: string, id: string): number =>
-  (store.database
-    .prepare('SELECT version FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
-    .get(log, type, id)?.['version'] as number | undefined) ?? 0;

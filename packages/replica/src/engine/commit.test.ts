@@ -51,12 +51,10 @@ test('[CM1] one commit is rows, confirmed base and the exact bytes that are sent
   const [{ drafts: stored } = { drafts: '' }] = device.database.prepare('SELECT drafts FROM main.hf_outbox').all();
   const [operation] = device.take();
   expect(JSON.parse(stored as string)).toEqual(operation?.events);
-  expect(
-    device.database
-      .prepare('SELECT version, was FROM main.hf_base')
-      .all()
-      .map((row) => ({ ...row })),
-  ).toEqual([{ version: 1, was: '{"title":"A"}' }]);
+  const [row] = device.database.prepare('SELECT _base, title FROM main.issue').all();
+  const [version, pending, lastEvent, was] = JSON.parse(row?.['_base'] as string) as unknown[];
+  expect(row?.['title']).toBe('B');
+  expect([version, pending, lastEvent, was]).toEqual([1, [1], operation?.events[0]?.id, { title: 'A' }]);
 });
 
 test('[CM2] base is the confirmed version and prior the last pending event, whatever comes afterwards', () => {

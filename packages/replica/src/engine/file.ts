@@ -51,11 +51,7 @@ CREATE TABLE hf_base (
   log TEXT NOT NULL,
   type TEXT NOT NULL,
   id TEXT NOT NULL,
-  version INTEGER NOT NULL,
-  was TEXT,
-  meta TEXT,
-  pending TEXT NOT NULL,
-  last_event TEXT NOT NULL,
+  base TEXT NOT NULL,
   PRIMARY KEY (log, type, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -85,6 +81,7 @@ CREATE TABLE hf_entity (
   fields TEXT NOT NULL,
   meta TEXT NOT NULL,
   sync TEXT NOT NULL,
+  base TEXT,
   PRIMARY KEY (log, type, id)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,4 +1,5 @@
 import { chainNext, leafOfText, type SignedEntity, type SqlRow, sameValue, signatureOf } from '@holdfast/core';
+import { pendingKeys } from './base.ts';
 import { LocalEntities } from './local.ts';
 import { keysOf, LOCAL_STATES, readRow } from './outbox.ts';
 import type { ReplicaStore } from './replica-store.ts';
@@ -110,8 +111,7 @@ function checkState(store: ReplicaStore, log: string, signature: string, find: F
   const keys = new Map<string, { readonly type: string; readonly id: string }>();
   for (const type of typesOf(store, log))
     for (const { id } of store.tableOf(type).all(log)) keys.set(`${type} ${id}`, { type, id });
-  for (const row of store.database.prepare('SELECT type, id FROM main.hf_base WHERE log = ?').all(log))
-    keys.set(`${String(row['type'])} ${String(row['id'])}`, { type: row['type'] as string, id: row['id'] as string });
+  for (const { type, id } of pendingKeys(store, log)) keys.set(`${type} ${id}`, { type, id });
   for (const { type, id } of keys.values()) {
     const entity = entities.get({ log, type, id });
     if (entity.table.model?.isLocal === true) continue;
@@ -150,11 +150,9 @@ function checkOutbox(store: ReplicaStore, find: Find): number {
   const { database } = store;
   const rows = database.prepare('SELECT * FROM main.hf_outbox ORDER BY seq').all().map(readRow);
   const pendingOn = new Map<string, readonly number[]>();
-  for (const row of database.prepare('SELECT log, type, id, pending FROM main.hf_base').all())
-    pendingOn.set(
-      `${String(row['log'])} ${String(row['type'])} ${String(row['id'])}`,
-      JSON.parse(row['pending'] as string) as number[],
-    );
+  const entities = new LocalEntities(store);
+  for (const key of pendingKeys(store))
+    pendingOn.set(`${key.log} ${key.type} ${key.id}`, entities.get(key).base?.pending ?? []);
   const seqs = new Set(rows.map((row) => row.seq));
   for (const row of rows) {
     const isLocal = LOCAL_STATES.has(row.state) && row.heldBy === null;

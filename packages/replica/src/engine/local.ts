@@ -1,27 +1,16 @@
-import { type EventDraft, foldChange, type Json, type JsonObject, ownValue, sameValue } from '@holdfast/core';
+import { type EventDraft, foldChange } from '@holdfast/core';
+import { type Base, baseText, type Confirmed, readBase } from './base.ts';
 import type { ReplicaStore } from './replica-store.ts';
-import type { EntityKey, EntityTable, HeldMeta, HeldRow, HeldState, RowSync } from './tables.ts';
+import type { EntityKey, EntityTable, HeldRow, HeldState, RowSync } from './tables.ts';
+
+export type { Confirmed } from './base.ts';
 
 /**
  * Local state is confirmed state and, in outbox order, the pending changes on top (ST1). An entity with pending changes has
- * its confirmed state in `hf_base`; one without has it in its row.
+ * its confirmed state in its base; one without has it in its row.
  *
  * A `LocalEntities` lives as long as one transaction: it reads each entity once, and writes it once, at `flush`.
  */
-export interface Confirmed {
-  /** Entity version, also of one that was deleted; 0 for none. */
-  readonly version: number;
-  readonly state: HeldState | undefined;
-}
-
-interface Base {
-  readonly confirmed: Confirmed;
-  /** Outbox seqs, in order, of the operations of the local state that touch the entity. */
-  readonly pending: readonly number[];
-  /** Id of the newest of their events on the entity: the `prior` of the next. */
-  readonly lastEvent: string;
-}
-
 export interface LocalEntity {
   readonly key: EntityKey;
   readonly table: EntityTable;
@@ -147,32 +136,19 @@ export class LocalEntities {
   }
 
   #write(entity: LocalEntity): void {
-    const { key, table, row, base, storedBase } = entity;
-    table.write(key, row, entity.local, this.#syncOf(entity));
-    if (base === undefined) {
-      if (storedBase !== undefined)
-        this.#store.database
-          .prepare('DELETE FROM main.hf_base WHERE log = ? AND type = ? AND id = ?')
-          .run(key.log, key.type, key.id);
-    } else if (base !== storedBase) {
-      const { confirmed } = base;
+    const { key, table, row, base, storedBase, local } = entity;
+    const text = base === undefined ? null : baseText(base, local);
+    table.write(key, row, local, { sync: this.#syncOf(entity), base: text });
+    const isRowless = base !== undefined && local === undefined;
+    const wasRowless = storedBase !== undefined && row === undefined;
+    if (isRowless)
       this.#store.database
-        .prepare(
-          'INSERT OR REPLACE INTO main.hf_base (log, type, id, version, was, meta, pending, last_event) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-        )
-        .run(
-          key.log,
-          key.type,
-          key.id,
-          confirmed.version,
-          confirmed.state === undefined ? null : JSON.stringify(wasOf(confirmed.state.fields, entity.local?.fields)),
-          confirmed.state === undefined
-            ? null
-            : JSON.stringify(metaDifference(confirmed.state.meta, entity.local?.meta)),
-          JSON.stringify(base.pending),
-          base.lastEvent,
-        );
-    }
+        .prepare('INSERT OR REPLACE INTO main.hf_base (log, type, id, base) VALUES (?, ?, ?, ?)')
+        .run(key.log, key.type, key.id, text);
+    else if (wasRowless)
+      this.#store.database
+        .prepare('DELETE FROM main.hf_base WHERE log = ? AND type = ? AND id = ?')
+        .run(key.log, key.type, key.id);
   }
 
   #syncOf(entity: LocalEntity): RowSync {
@@ -196,25 +172,11 @@ export class LocalEntities {
   }
 
   #readBase(key: EntityKey, row: HeldRow | undefined): Base | undefined {
+    if (row !== undefined) return row.base === null ? undefined : readBase(row.base, row.state);
     const stored = this.#store.database
-      .prepare('SELECT version, was, meta, pending, last_event FROM main.hf_base WHERE log = ? AND type = ? AND id = ?')
+      .prepare('SELECT base FROM main.hf_base WHERE log = ? AND type = ? AND id = ?')
       .get(key.log, key.type, key.id);
-    if (stored === undefined) return undefined;
-    const version = stored['version'] as number;
-    const was = stored['was'] as string | null;
-    const state =
-      was === null
-        ? undefined
-        : {
-            version,
-            fields: withWas(row?.state.fields, JSON.parse(was) as Was),
-            meta: { ...row?.state.meta, ...(JSON.parse(stored['meta'] as string) as HeldMeta) },
-          };
-    return {
-      confirmed: { version, state },
-      pending: JSON.parse(stored['pending'] as string) as number[],
-      lastEvent: stored['last_event'] as string,
-    };
+    return stored === undefined ? undefined : readBase(stored['base'] as string, undefined);
   }
 
   #confirmedOf(key: EntityKey, row: HeldRow | undefined): Confirmed {
@@ -225,30 +187,6 @@ export class LocalEntities {
     return { version: (deleted?.['version'] as number | undefined) ?? 0, state: undefined };
   }
 }
-
-/** Confirmed values of the fields in which the row says otherwise: null where nothing is confirmed (JS4: no field is). */
-type Was = Readonly<Record<string, Json>>;
-
-/** `hf_base` holds what differs from the row, so that a commit writes as little as it changes. */
-function wasOf(confirmed: JsonObject, local: JsonObject | undefined): Was {
-  if (local === undefined) return confirmed;
-  const was: Record<string, Json> = {};
-  for (const field in confirmed)
-    if (!sameValue(ownValue(local, field), confirmed[field])) was[field] = confirmed[field] as Json;
-  for (const field in local) if (!Object.hasOwn(confirmed, field)) was[field] = null;
-  return was;
-}
-
-function withWas(local: JsonObject | undefined, was: Was): JsonObject {
-  const fields = new Map<string, Json>(Object.entries(local ?? {}));
-  for (const [field, value] of Object.entries(was))
-    if (value === null) fields.delete(field);
-    else fields.set(field, value);
-  return Object.fromEntries([...fields].sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-const metaDifference = (confirmed: HeldMeta, local: HeldMeta | undefined): Partial<HeldMeta> =>
-  Object.fromEntries(Object.entries(confirmed).filter(([name, value]) => local?.[name as keyof HeldMeta] !== value));
 
 export const isOn = (draft: EventDraft, key: EntityKey): boolean =>
   draft.entityId === key.id && draft.entityType === key.type;

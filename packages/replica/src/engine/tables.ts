@@ -34,8 +34,18 @@ export type RowSync = 'synced' | 'pending' | 'attention';
 export interface HeldRow {
   readonly state: HeldState;
   readonly sync: RowSync;
+  /** What is confirmed under pending changes, as `base.ts` writes it; null where the row itself is. */
+  readonly base: string | null;
   readonly raw: SqlRow | null;
 }
+
+/** What a row says besides its state. */
+export interface RowMarks {
+  readonly sync: RowSync;
+  readonly base: string | null;
+}
+
+export const SYNCED: RowMarks = { sync: 'synced', base: null };
 
 export interface EntityKey {
   readonly log: string;
@@ -48,21 +58,21 @@ export interface EntityTable {
   readonly model: EntityModel | null;
   read(log: string, id: string): HeldRow | undefined;
   /** Writes the row as it shall be; `undefined` removes it. `before` is what `read` gave in this transaction. */
-  write(key: EntityKey, before: HeldRow | undefined, after: HeldState | undefined, sync: RowSync): void;
+  write(key: EntityKey, before: HeldRow | undefined, after: HeldState | undefined, marks: RowMarks): void;
   /** Every row of a log, for checks and repairs. */
   all(log: string): Iterable<{ readonly id: string; readonly row: HeldRow }>;
   removeAll(log: string): void;
 }
 
-const META_SQL = '_version, _created_by, _created_at, _updated_by, _updated_at, _arrival, _sync, _shown, _rest';
+const META_SQL = '_version, _created_by, _created_at, _updated_by, _updated_at, _arrival, _sync, _base, _shown, _rest';
 export const quoted = (name: string): string => `"${name}"`;
 
 /** DDL of an entity's table: typed columns, nothing that could refuse what is in the log (SC5). */
 export function tableSql(model: EntityModel): string {
   const columns = model.columns.map(({ wire, sqlType }) => `, ${quoted(wire)} ${sqlType}`).join('');
   return `CREATE TABLE main.${quoted(model.type)} (_row INTEGER PRIMARY KEY, _log TEXT, _id TEXT, _version INTEGER,
-    _created_by TEXT, _created_at TEXT, _updated_by TEXT, _updated_at TEXT, _arrival INTEGER, _sync TEXT, _shown TEXT,
-    _rest TEXT${columns}); CREATE UNIQUE INDEX main.${quoted(`hf_id_${model.type}`)} ON ${quoted(model.type)} (_id, _log);`;
+    _created_by TEXT, _created_at TEXT, _updated_by TEXT, _updated_at TEXT, _arrival INTEGER, _sync TEXT, _base TEXT,
+    _shown TEXT, _rest TEXT${columns}); CREATE UNIQUE INDEX main.${quoted(`hf_id_${model.type}`)} ON ${quoted(model.type)} (_id, _log);`;
 }
 
 /**
@@ -75,7 +85,7 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
   const names = columns.map(({ wire }) => quoted(wire));
   const selectSql = `SELECT _row, ${[META_SQL, ...names].join(', ')} FROM ${table} WHERE _id = ? AND _log = ?`;
   const insertSql = `INSERT INTO ${table} (_log, _id, ${[META_SQL, ...names].join(', ')}) VALUES (${Array(
-    11 + names.length,
+    12 + names.length,
   )
     .fill('?')
     .join(', ')})`;
@@ -84,7 +94,12 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
   let selectOne: Statement | null = null;
   let insertOne: Statement | null = null;
 
-  const read = (raw: SqlRow): HeldRow => ({ state: stateOf(raw, columns), sync: raw['_sync'] as RowSync, raw });
+  const read = (raw: SqlRow): HeldRow => ({
+    state: stateOf(raw, columns),
+    sync: raw['_sync'] as RowSync,
+    base: raw['_base'] as string | null,
+    raw,
+  });
 
   return {
     model,
@@ -93,7 +108,7 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
       const raw = selectOne.get(id, log);
       return raw === undefined ? undefined : read(raw);
     },
-    write: ({ log, id }, before, after, sync) => {
+    write: ({ log, id }, before, after, marks) => {
       if (after === undefined) {
         if (before === undefined) return;
         const raw = before.raw as SqlRow;
@@ -102,7 +117,7 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
         tracker.rows(model.type);
         return;
       }
-      const row = rowOf(after, sync, columns);
+      const row = rowOf(after, marks, columns);
       if (before === undefined) {
         insertOne ??= database.prepare(insertSql);
         const { lastInsertRowid } = insertOne.run(log, id, ...row.values());
@@ -140,7 +155,11 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
 }
 
 /** What the columns hold for a state: SC5's one rule, in one place. */
-export function rowOf(state: HeldState, sync: RowSync, columns: readonly ColumnModel[]): Map<string, SqlValue> {
+export function rowOf(
+  state: HeldState,
+  { sync, base }: RowMarks,
+  columns: readonly ColumnModel[],
+): Map<string, SqlValue> {
   const { fields, meta } = state;
   const shown: string[] = [];
   const rest: Record<string, Json> = {};
@@ -167,6 +186,7 @@ export function rowOf(state: HeldState, sync: RowSync, columns: readonly ColumnM
     ['_updated_at', meta.updatedAt],
     ['_arrival', meta.arrival],
     ['_sync', sync],
+    ['_base', base],
     ['_shown', shown.length === 0 ? null : JSON.stringify(shown)],
     ['_rest', Object.keys(rest).length === 0 ? null : JSON.stringify(rest)],
     ...held,
@@ -248,17 +268,18 @@ export function undeclaredTable(database: Database, tracker: ChangeTracker, type
       meta: JSON.parse(raw['meta'] as string) as HeldMeta,
     },
     sync: raw['sync'] as RowSync,
+    base: raw['base'] as string | null,
     raw,
   });
   return {
     model: null,
     read: (log, id) => {
       const raw = database
-        .prepare('SELECT version, fields, meta, sync FROM main.hf_entity WHERE log = ? AND type = ? AND id = ?')
+        .prepare('SELECT version, fields, meta, sync, base FROM main.hf_entity WHERE log = ? AND type = ? AND id = ?')
         .get(log, type, id);
       return raw === undefined ? undefined : read(raw);
     },
-    write: ({ log, id }, before, after, sync) => {
+    write: ({ log, id }, before, after, { sync, base }) => {
       tracker.rows('hf_entity');
       if (after === undefined) {
         if (before !== undefined)
@@ -267,13 +288,15 @@ export function undeclaredTable(database: Database, tracker: ChangeTracker, type
       }
       database
         .prepare(
-          'INSERT OR REPLACE INTO main.hf_entity (log, type, id, version, fields, meta, sync) VALUES (?, ?, ?, ?, ?, ?, ?)',
+          'INSERT OR REPLACE INTO main.hf_entity (log, type, id, version, fields, meta, sync, base) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
         )
-        .run(log, type, id, after.version, JSON.stringify(after.fields), JSON.stringify(after.meta), sync);
+        .run(log, type, id, after.version, JSON.stringify(after.fields), JSON.stringify(after.meta), sync, base);
     },
     *all(log) {
       for (const raw of database
-        .prepare('SELECT id, version, fields, meta, sync FROM main.hf_entity WHERE log = ? AND type = ? ORDER BY id')
+        .prepare(
+          'SELECT id, version, fields, meta, sync, base FROM main.hf_entity WHERE log = ? AND type = ? ORDER BY id',
+        )
         .all(log, type))
         yield { id: raw['id'] as string, row: read(raw) };
     },

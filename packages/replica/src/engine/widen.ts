@@ -201,7 +201,7 @@ function adopt(database: Database, table: EntityTable, model: EntityModel): void
     .prepare('SELECT DISTINCT log FROM main.hf_entity WHERE type = ?')
     .all(model.type) as readonly { readonly log: string }[]) {
     for (const { id, row } of aside.all(log))
-      table.write({ log, type: model.type, id }, table.read(log, id), row.state, row.sync);
+      table.write({ log, type: model.type, id }, table.read(log, id), row.state, row);
     aside.removeAll(log);
   }
 }
@@ -230,7 +230,7 @@ function rehome(database: Database, model: EntityModel): void {
   for (const raw of rows) {
     const held = raws.read(raw['_log'] as string, raw['_id'] as string);
     if (held === undefined) continue;
-    const wanted = rowOf(held.state, held.sync, model.columns);
+    const wanted = rowOf(held.state, held, model.columns);
     const changed = [...wanted].filter(([column, value]) => raw[column] !== value);
     if (changed.length === 0) continue;
     database
