@@ -198,11 +198,11 @@ function checkAtRest(
   else if (log.signature !== of.signature)
     found.push({ invariant: 'I12', device: name, what: 'another state than the ledger’s' });
   const flowing = engine.state.flowing('main');
-  if (flowing.count > 0)
+  if (flowing > 0)
     found.push({
       invariant: 'I29',
       device: name,
-      what: `${flowing.count} batches still flow: ${JSON.stringify(engine.database.prepare('SELECT state, judge_at, retry_at, held_by, fault FROM main.hf_outbox').all().slice(0, 3))}`,
+      what: `${flowing} batches still flow: ${JSON.stringify(engine.database.prepare('SELECT state, judge_at, retry_at, held_by, fault FROM main.hf_outbox').all().slice(0, 3))}`,
     });
   const open = engine.coordinator.obligations.open().length;
   if (open > 0)
@@ -224,7 +224,7 @@ function checkHonest(
   if (engine === null) return [];
   const { status } = engine.sync;
   const log = engine.state.log('main');
-  const isSynced = engine.state.flowing('main').count === 0 && log?.head === of.head && log.chain === of.chain;
+  const isSynced = engine.state.flowing('main') === 0 && log?.head === of.head && log.chain === of.chain;
   const say = (what: string): Violation => ({
     invariant: 'I30',
     device: name,

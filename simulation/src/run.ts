@@ -93,7 +93,7 @@ function isQuiet(world: World): boolean {
     if (engine === null) return false;
     const log = engine.state.log('main');
     if (log === undefined || log.stage !== 'visible' || engine.sync.status.phase !== 'live') return false;
-    if (engine.state.flowing('main').count > 0 || engine.coordinator.obligations.open().length > 0) return false;
+    if (engine.state.flowing('main') > 0 || engine.coordinator.obligations.open().length > 0) return false;
     heads.add(log.head);
   }
   return heads.size <= 1;

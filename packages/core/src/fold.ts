@@ -161,6 +161,8 @@ function nullIn(fields: JsonObject, path: string): ReturnType<typeof invalid> | 
 
 /** A field has one effect per change; a set may gain some elements and lose others. */
 function namedTwice(change: Update): ReturnType<typeof invalid> | undefined {
+  if (change.unset === undefined && change.inc === undefined && change.add === undefined && change.remove === undefined)
+    return undefined;
   const names = new Set<string>();
   const parts = [Object.keys(change.set ?? {}), change.unset ?? [], Object.keys(change.inc ?? {})];
   for (const field of [...parts.flat(), ...Object.keys(change.add ?? {})]) {
@@ -202,8 +204,15 @@ function bytesAtMost(value: Json): number {
 
 function withEdits(fields: JsonObject, edits: Edits): JsonObject {
   let isChanged = false;
-  for (const [field, value] of edits) if (ownValue(fields, field) !== value) isChanged = true;
+  let isInPlace = true;
+  for (const [field, value] of edits) {
+    const now = ownValue(fields, field);
+    if (now !== value) isChanged = true;
+    if (now === undefined || value === undefined) isInPlace = false;
+  }
   if (!isChanged) return fields;
+  // New values of fields that are there, the usual case: their order stands.
+  if (isInPlace) return inOrder({ ...fields, ...Object.fromEntries(edits as Map<string, Json>) });
   const next = new Map<string, Json>(Object.entries(fields));
   for (const [field, value] of edits)
     if (value === undefined) next.delete(field);

@@ -9,6 +9,7 @@ import { type Examination, examine } from './engine/inspect.ts';
 import { createJournal } from './engine/journal-store.ts';
 import { readLog } from './engine/logs.ts';
 import { Outbox } from './engine/outbox.ts';
+import { indexOutbox } from './engine/outbox-index.ts';
 import { packOf } from './engine/pack.ts';
 import type { DeskEntry, FollowedLog, OutboxCounts } from './engine/replica-state.ts';
 import { ReplicaStore } from './engine/replica-store.ts';
@@ -85,7 +86,11 @@ export function inspectReplica(file: string): Inspection {
     },
     schema,
     logs: () => database.prepare('SELECT * FROM main.hf_log WHERE followed = 1 ORDER BY log').all().map(readLog),
-    counts: () => outbox.counts(),
+    counts: () => {
+      // Its owner may be writing.
+      indexOutbox(database);
+      return outbox.counts();
+    },
     desk: () => desk.list(held),
     journal: (before) => createJournal(store).page(before),
     query: (sql, parameters) => {

@@ -53,9 +53,12 @@ interface Working {
 export function commitInside(parts: CommitParts, request: CommitRequest): Committed {
   const { store, entities, names = 'code' } = parts;
   const identity = requestIdentity(store, request);
-  const known = knownOutcome(store, request.actionId, identity);
-  if (known !== null) return { receipt: known, inverse: () => [] };
-  checkLog(store, request);
+  const standing = readStanding(store, request);
+  if (standing.identity !== null) {
+    if (standing.identity !== identity) stop('idempotency-mismatch', { actionId: request.actionId });
+    return { receipt: { actionId: request.actionId, seq: store.seq, repeated: true, eventIds: [] }, inverse: () => [] };
+  }
+  checkLog(store, request, standing);
   checkReads(request);
   checkSeen(parts, request);
 
@@ -159,21 +162,29 @@ export function commitInside(parts: CommitParts, request: CommitRequest): Commit
 
 /** What the caller asked for, not what became of it: a repeat of the same request must be known again (CM5). */
 const requestIdentity = (store: ReplicaStore, { log, changes }: CommitRequest): string =>
-  bytesToHex(store.platform.digest.sha256(log, '\n', canonical(changes as unknown as Json))).slice(0, 32);
+  bytesToHex(store.platform.digest.sha256(`${log}\n${canonical(changes as unknown as Json)}`).subarray(0, 16));
 
-export function knownOutcome(store: ReplicaStore, actionId: string, identity: string): CommitReceipt | null {
-  const found =
-    store.database.prepare('SELECT identity FROM main.hf_outbox WHERE action_id = ?').get(actionId) ??
-    store.database.prepare('SELECT identity FROM main.hf_outcome WHERE action_id = ?').get(actionId);
-  if (found === undefined) return null;
-  if (found['identity'] !== identity) stop('idempotency-mismatch', { actionId });
-  return { actionId, seq: store.seq, repeated: true, eventIds: [] };
+interface Standing {
+  /** Of the request that is known by this action id. */
+  readonly identity: string | null;
+  /** Null: the log is not followed. */
+  readonly stage: string | null;
 }
 
-function checkLog(store: ReplicaStore, { log, changes }: CommitRequest): void {
-  const row = store.database.prepare('SELECT stage, followed FROM main.hf_log WHERE log = ?').get(log);
-  if (row === undefined || row['followed'] !== 1) stop('not-following', { log });
-  if (row?.['stage'] === 'visible') return;
+/** What a commit must know of the file, in one read. */
+function readStanding(store: ReplicaStore, { actionId, log }: CommitRequest): Standing {
+  const row = store.database
+    .prepare(
+      `SELECT ifnull((SELECT identity FROM main.hf_outbox WHERE seq = (SELECT seq FROM temp.hf_action WHERE action_id = ?1)), (SELECT identity FROM main.hf_outcome WHERE action_id = ?1)) AS identity,
+       (SELECT stage FROM main.hf_log WHERE log = ?2 AND followed = 1) AS stage`,
+    )
+    .get(actionId, log);
+  return row as unknown as Standing;
+}
+
+function checkLog(store: ReplicaStore, { log, changes }: CommitRequest, { stage }: Standing): void {
+  if (stage === null) stop('not-following', { log });
+  if (stage === 'visible') return;
   // BS5: creates, and changes of what was created here.
   const made = new Set(
     changes

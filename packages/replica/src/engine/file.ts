@@ -108,7 +108,6 @@ CREATE TABLE hf_outbox (
   replaces TEXT,
   wish TEXT
 ) STRICT;
-CREATE UNIQUE INDEX hf_outbox_action ON hf_outbox (action_id);
 CREATE INDEX hf_outbox_not_queued ON hf_outbox (log, state, seq) WHERE state <> 'queued';
 
 CREATE INDEX hf_outbox_wish ON hf_outbox (log) WHERE wish IS NOT NULL;
@@ -191,7 +190,7 @@ export function openFile(database: Database, platform: Platform, owner: FileOwne
   if (!isNew && application !== APPLICATION_ID) stop('replica-damaged', { reason: 'this is no replica file' });
   if (Number(format) > FILE_FORMAT) stop('replica-too-new', { format: Number(format), known: FILE_FORMAT });
   database.exec(
-    'PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA trusted_schema=OFF; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=4000',
+    'PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA trusted_schema=OFF; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=4000; PRAGMA temp_store=MEMORY',
   );
   const mode = pragma(database, 'journal_mode');
   if (mode !== 'wal' && mode !== 'memory') stop('replica-damaged', { reason: `journal mode is ${mode}` });

@@ -132,7 +132,6 @@ export class LocalEntities {
     for (const entity of this.#entities.values()) if (entity.isTouched) this.#write(entity);
     this.#entities.clear();
     this.#drafts.clear();
-    this.#hasAside = null;
   }
 
   #write(entity: LocalEntity): void {

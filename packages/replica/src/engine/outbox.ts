@@ -11,6 +11,7 @@ import {
 } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
 import type { LocalEntities } from './local.ts';
+import { BY_ACTION, readTally } from './outbox-index.ts';
 import type { ActionOutcome, OutboxCounts, PushBatch } from './replica-state.ts';
 import { faultText, type ReplicaStore, readFault, readObject } from './replica-store.ts';
 import type { EntityKey } from './tables.ts';
@@ -74,6 +75,8 @@ export const readRow = (row: Readonly<Record<string, unknown>>): OutboxRow => ({
 /** States whose changes are part of local state (ST1), unless held. */
 export const LOCAL_STATES: ReadonlySet<string> = new Set(['queued', 'sending', 'waiting', 'accepted']);
 
+const FLOWING_SQL = "state IN ('queued', 'sending', 'waiting', 'accepted') AND held_by IS NULL";
+
 /** A definite answer, or a judgement over one, is behind these (OB3). */
 const ANSWERED_STATES: ReadonlySet<string> = new Set(['accepted', 'parked', 'refused']);
 
@@ -108,7 +111,7 @@ export class Outbox {
     return (known?.['action_id'] as string | undefined) ?? requestId;
   }
   byAction(actionId: string): OutboxRow | undefined {
-    const row = this.#store.database.prepare(`SELECT ${COLUMNS} FROM main.hf_outbox WHERE action_id = ?`).get(actionId);
+    const row = this.#store.database.prepare(`SELECT ${COLUMNS} FROM main.hf_outbox WHERE ${BY_ACTION}`).get(actionId);
     return row === undefined ? undefined : readRow(row);
   }
   bySeq(seq: number): OutboxRow | undefined {
@@ -213,7 +216,7 @@ export class Outbox {
   ): PushBatch {
     const rows = requestIds.flatMap((requestId) => {
       const row = this.#store.database
-        .prepare(`SELECT ${SENT_COLUMNS} FROM main.hf_outbox WHERE action_id = ? AND request_id = ? AND log = ?`)
+        .prepare(`SELECT ${SENT_COLUMNS} FROM main.hf_outbox WHERE ${BY_ACTION} AND request_id = ? AND log = ?`)
         .get(this.#actionOf(requestId), requestId, log);
       const mayAsk = row !== undefined && row['state'] !== 'accepted' && LOCAL_STATES.has(row['state'] as string);
       return mayAsk ? [row] : [];
@@ -250,7 +253,7 @@ export class Outbox {
     for (const requestId of requestIds)
       this.#store.database
         .prepare(
-          "UPDATE main.hf_outbox SET state = 'sending', attempts = attempts + 1 WHERE action_id = ? AND request_id = ? AND state IN ('queued', 'waiting')",
+          `UPDATE main.hf_outbox SET state = 'sending', attempts = attempts + 1 WHERE ${BY_ACTION} AND request_id = ? AND state IN ('queued', 'waiting')`,
         )
         .run(this.#actionOf(requestId), requestId);
     this.#store.tracker.outbox = true;
@@ -261,7 +264,7 @@ export class Outbox {
     for (const requestId of requestIds)
       this.#store.database
         .prepare(
-          "UPDATE main.hf_outbox SET state = ?, retry_at = ?, fault = ? WHERE action_id = ? AND request_id = ? AND state IN ('sending', 'queued', 'waiting') AND judge_at IS NULL",
+          `UPDATE main.hf_outbox SET state = ?, retry_at = ?, fault = ? WHERE ${BY_ACTION} AND request_id = ? AND state IN ('sending', 'queued', 'waiting') AND judge_at IS NULL`,
         )
         .run(
           state,
@@ -288,54 +291,60 @@ export class Outbox {
       .run();
   }
 
-  flowing(log: string, upTo?: number): { readonly count: number; readonly newest: number | null } {
-    const row = this.#store.database
-      .prepare(
-        "SELECT count(*) AS n, max(seq) AS newest FROM main.hf_outbox WHERE log = ? AND seq <= ? AND state IN ('queued', 'sending', 'waiting', 'accepted') AND held_by IS NULL",
-      )
-      .get(log, upTo ?? Number.MAX_SAFE_INTEGER);
-    return { count: (row?.['n'] as number) ?? 0, newest: (row?.['newest'] as number | null) ?? null };
+  /** Batches of the local state that are on their way. */
+  flowing(log: string): number {
+    let flowing = 0;
+    for (const row of readTally(this.#store.database))
+      if (row.log === log && !row.isHeld && LOCAL_STATES.has(row.state)) flowing += row.count;
+    return flowing;
   }
 
+  /** The outbox seq of the newest of them. */
+  newestFlowing(log: string): number | null {
+    const row = this.#store.database
+      .prepare(`SELECT seq FROM main.hf_outbox WHERE log = ? AND ${FLOWING_SQL} ORDER BY seq DESC LIMIT 1`)
+      .get(log);
+    return (row?.['seq'] as number | undefined) ?? null;
+  }
+
+  isFlowing(log: string, upTo: number): boolean {
+    return (
+      this.#store.database
+        .prepare(`SELECT 1 FROM main.hf_outbox WHERE log = ? AND seq <= ? AND ${FLOWING_SQL} ORDER BY seq LIMIT 1`)
+        .get(log, upTo) !== undefined
+    );
+  }
+
+  /** Costs the same however long the outbox is. The first in line is taken for the oldest. */
   counts(): OutboxCounts {
-    const of = {
-      unsent: 0,
-      sending: 0,
-      waiting: 0,
-      held: 0,
-      parked: 0,
-      lost: 0,
-      attention: 0,
-      oldestUnsentAtMs: null as number | null,
-    };
-    const rows = this.#store.database
-      .prepare(
-        'SELECT state, held_by IS NOT NULL AS held, count(*) AS n, min(created_at) AS oldest FROM main.hf_outbox GROUP BY state, held_by IS NOT NULL',
-      )
-      .all();
-    for (const row of rows) {
-      const n = row['n'] as number;
-      of.unsent += n;
-      of.oldestUnsentAtMs = Math.min(of.oldestUnsentAtMs ?? Number.POSITIVE_INFINITY, row['oldest'] as number);
-      if (row['held'] === 1) of.held += n;
-      switch (row['state']) {
+    const of = { unsent: 0, sending: 0, waiting: 0, held: 0, parked: 0, lost: 0 };
+    for (const { state, isHeld, count } of readTally(this.#store.database)) {
+      of.unsent += count;
+      if (isHeld) of.held += count;
+      switch (state) {
         case 'sending':
-          of.sending += n;
+          of.sending += count;
           break;
         case 'waiting':
-          of.waiting += n;
+          of.waiting += count;
           break;
         case 'parked':
         case 'refused':
-          of.parked += n;
+          of.parked += count;
           break;
         case 'lost':
-          of.lost += n;
+          of.lost += count;
           break;
       }
     }
-    of.attention = this.#desk.count();
-    return of;
+    const first = this.#store.database
+      .prepare('SELECT created_at AS at FROM main.hf_outbox ORDER BY seq LIMIT 1')
+      .get();
+    return {
+      ...of,
+      attention: this.#desk.count(),
+      oldestUnsentAtMs: (first?.['at'] as number | undefined) ?? null,
+    };
   }
 
   // ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────

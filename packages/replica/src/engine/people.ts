@@ -16,6 +16,7 @@ import { inverseOf } from './inverse.ts';
 import type { Judge } from './judge.ts';
 import type { LocalEntities } from './local.ts';
 import { isLocal, keysOf, type Outbox, type OutboxRow } from './outbox.ts';
+import { BY_ACTION } from './outbox-index.ts';
 import type { ReplicaStore } from './replica-store.ts';
 import { recordedAsOfToday, type TodayParts } from './resolve-change.ts';
 
@@ -97,7 +98,7 @@ function resolveOne(parts: PeopleParts, entry: DeskRow, choice: Choice): void {
     reads: [],
     ...(row.label === null ? {} : { label: row.label }),
   });
-  store.database.prepare('UPDATE main.hf_outbox SET replaces = ? WHERE action_id = ?').run(row.actionId, actionId);
+  store.database.prepare(`UPDATE main.hf_outbox SET replaces = ? WHERE ${BY_ACTION}`).run(row.actionId, actionId);
   carryUndoOver(parts, row.actionId, actionId, inverse());
   entities.flush();
   parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, outbox.byAction(actionId)), row);

@@ -83,12 +83,12 @@ export interface ReplicaState {
   nextRetryAtMs(log: string): number | null;
   /** OB4: online, visible or a person: waiting work is due now. */
   resetRetries(): void;
-  /**
-   * Work on its way: operations that are queued, sending, waiting or accepted, and not held. With `upTo` only those
-   * whose outbox seq is at most that: `settle()` waits for what was committed before it, not for what comes after (SY2).
-   * `newest` is the highest seq among them. Cheap: asked after every step of a cycle.
-   */
-  flowing(log: string, upTo?: number): { readonly count: number; readonly newest: number | null };
+  /** Work on its way: operations that are queued, sending, waiting or accepted, and not held. Asked after every step of a cycle. */
+  flowing(log: string): number;
+  /** The highest outbox seq among it. */
+  newestFlowing(log: string): number | null;
+  /** Any of it up to an outbox seq: `settle()` waits for what was committed before it, not for what comes after (SY2). */
+  isFlowing(log: string, upTo: number): boolean;
   counts(): OutboxCounts;
   /** Forgets a bounded batch of what is no longer needed; true: there is more. */
   prune(): boolean;

@@ -29,6 +29,8 @@ export class ReplicaStore {
   generation = 0;
   #tables!: OpenedTables;
   #seq = 0;
+  /** The last instant that was asked for: many fall into one millisecond. */
+  #iso = { ms: -1, text: '' };
   #depth = 0;
   #settled: { readonly actionId: string; readonly outcome: ActionOutcome }[] = [];
   readonly #listeners = new Set<(change: LocalChange) => void>();
@@ -94,7 +96,9 @@ export class ReplicaStore {
     return this.platform.clock.now();
   }
   nowIso(): string {
-    return isoOf(this.nowMs());
+    const ms = this.nowMs();
+    if (ms !== this.#iso.ms) this.#iso = { ms, text: isoOf(ms) };
+    return this.#iso.text;
   }
   get seq(): number {
     return this.#seq;

@@ -12,6 +12,7 @@ import { Logs } from './logs.ts';
 import { LostWork } from './lost-work.ts';
 import { forgetLogsThatDoNotFit } from './open-check.ts';
 import { Outbox } from './outbox.ts';
+import { BY_ACTION, indexOutbox } from './outbox-index.ts';
 import { packOf, unpackInside } from './pack.ts';
 import { carryOutUnsentWishes, carryOutWishes, discardInside, type PeopleParts, resolveInside } from './people.ts';
 import type { ActionOutcome, CommitReceipt, ReplicaIdentity, ReplicaState } from './replica-state.ts';
@@ -50,6 +51,7 @@ export interface OpenedState extends ReplicaState {
 export function openReplicaState(parts: ReplicaStateParts): OpenedState {
   const { database, platform } = parts;
   const { isNew } = openFile(database, platform, parts);
+  indexOutbox(database);
   const store = new ReplicaStore({
     database,
     platform,
@@ -118,6 +120,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
     },
     takeOver: (generation) => {
       store.generation = generation;
+      indexOutbox(database);
       store.openTables();
       writing(() => {
         for (const log of new Set(['main', ...(parts.logs ?? [])])) if (logs.get(log) === undefined) logs.follow(log);
@@ -171,7 +174,9 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
       }),
     nextRetryAtMs: (log) => outbox.nextRetryAtMs(log),
     resetRetries: () => writing(() => outbox.resetRetries()),
-    flowing: (log, upTo) => outbox.flowing(log, upTo),
+    flowing: (log) => outbox.flowing(log),
+    newestFlowing: (log) => outbox.newestFlowing(log),
+    isFlowing: (log, upTo) => outbox.isFlowing(log, upTo),
     counts: () => outbox.counts(),
 
     ingest: (page, into) =>
@@ -220,7 +225,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
 
 function outcomeOf(store: ReplicaStore, actionId: string): ActionOutcome | undefined {
   const row = store.database
-    .prepare('SELECT seq, state, held_by, fault FROM main.hf_outbox WHERE action_id = ?')
+    .prepare(`SELECT seq, state, held_by, fault FROM main.hf_outbox WHERE ${BY_ACTION}`)
     .get(actionId);
   if (row !== undefined) {
     const fault =

@@ -83,6 +83,8 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
   const table = `main.${quoted(model.type)}`;
   const columns = [...model.columns].sort((a, b) => (a.wire < b.wire ? -1 : 1));
   const names = columns.map(({ wire }) => quoted(wire));
+  const order = rowOrder(columns);
+  const assignment = order.map((column) => `${quoted(column)} = ?`);
   const selectSql = `SELECT _row, ${[META_SQL, ...names].join(', ')} FROM ${table} WHERE _id = ? AND _log = ?`;
   const insertSql = `INSERT INTO ${table} (_log, _id, ${[META_SQL, ...names].join(', ')}) VALUES (${Array(
     12 + names.length,
@@ -117,27 +119,33 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
         tracker.rows(model.type);
         return;
       }
-      const row = rowOf(after, marks, columns);
+      const values = rowOf(after, marks, columns);
       if (before === undefined) {
         insertOne ??= database.prepare(insertSql);
-        const { lastInsertRowid } = insertOne.run(log, id, ...row.values());
-        search?.add(lastInsertRowid, row);
+        const { lastInsertRowid } = insertOne.run(log, id, ...values);
+        search?.add(lastInsertRowid, (column) => values[order.indexOf(column)]);
         tracker.rows(model.type);
         return;
       }
       const raw = before.raw as SqlRow;
-      const changed = [...row].filter(([column, value]) => raw[column] !== value);
+      const changed: string[] = [];
+      const given: SqlValue[] = [];
+      let assignments = '';
+      for (let at = 0; at < values.length; at += 1) {
+        const column = order[at] as string;
+        const value = values[at] as SqlValue;
+        if (raw[column] === value) continue;
+        changed.push(column);
+        given.push(value);
+        assignments += `${assignments === '' ? '' : ', '}${assignment[at]}`;
+      }
       if (changed.length === 0) return;
-      if (search?.isTouched(changed) === true) search.remove(raw);
-      const assignments = changed.map(([column]) => `${quoted(column)} = ?`).join(', ');
-      database
-        .prepare(`UPDATE ${table} SET ${assignments} WHERE _row = ?`)
-        .run(...changed.map(([, value]) => value), raw['_row'] as number);
-      if (search?.isTouched(changed) === true) search.add(raw['_row'] as number, row);
-      tracker.columns(
-        model.type,
-        changed.map(([column]) => column),
-      );
+      given.push(raw['_row'] as number);
+      const isFound = search?.isTouched(changed) === true;
+      if (isFound) search?.remove(raw);
+      database.prepare(`UPDATE ${table} SET ${assignments} WHERE _row = ?`).run(...given);
+      if (isFound) search?.add(raw['_row'] as number, (column) => values[order.indexOf(column)]);
+      tracker.columns(model.type, changed);
     },
     *all(log) {
       const rows = database
@@ -154,16 +162,30 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
   };
 }
 
-/** What the columns hold for a state: SC5's one rule, in one place. */
-export function rowOf(
-  state: HeldState,
-  { sync, base }: RowMarks,
-  columns: readonly ColumnModel[],
-): Map<string, SqlValue> {
+const META_ORDER = META_SQL.split(', ');
+/** The columns that `rowOf` gives values for, in its order. */
+export const rowOrder = (columns: readonly ColumnModel[]): readonly string[] => [
+  ...META_ORDER,
+  ...columns.map(({ wire }) => wire),
+];
+
+/** What the columns hold for a state: SC5's one rule, in one place. In the order of `rowOrder`. */
+export function rowOf(state: HeldState, { sync, base }: RowMarks, columns: readonly ColumnModel[]): SqlValue[] {
   const { fields, meta } = state;
   const shown: string[] = [];
   const rest: Record<string, Json> = {};
-  const held: [string, SqlValue][] = [];
+  const values: SqlValue[] = [
+    state.version,
+    meta.createdBy,
+    meta.createdAt,
+    meta.updatedBy,
+    meta.updatedAt,
+    meta.arrival,
+    sync,
+    base,
+    null,
+    null,
+  ];
   let known = 0;
   for (const { wire, data, fallback } of columns) {
     const isSet = Object.hasOwn(fields, wire);
@@ -172,25 +194,23 @@ export function rowOf(
     const column = value === undefined ? null : toColumn(value, data);
     if (isSet && column === undefined) rest[wire] = value as Json;
     if (!isSet && value !== undefined) shown.push(wire);
-    held.push([wire, column === undefined ? (data.kind === 'oneOf' ? (data.otherwise ?? null) : null) : column]);
+    values.push(column === undefined ? (data.kind === 'oneOf' ? (data.otherwise ?? null) : null) : column);
   }
   if (known < Object.keys(fields).length) {
     const wires = new Set(columns.map(({ wire }) => wire));
     for (const field in fields) if (!wires.has(field)) rest[field] = fields[field] as Json;
   }
-  return new Map<string, SqlValue>([
-    ['_version', state.version],
-    ['_created_by', meta.createdBy],
-    ['_created_at', meta.createdAt],
-    ['_updated_by', meta.updatedBy],
-    ['_updated_at', meta.updatedAt],
-    ['_arrival', meta.arrival],
-    ['_sync', sync],
-    ['_base', base],
-    ['_shown', shown.length === 0 ? null : JSON.stringify(shown)],
-    ['_rest', Object.keys(rest).length === 0 ? null : JSON.stringify(rest)],
-    ...held,
-  ]);
+  if (shown.length > 0) values[SHOWN_AT] = JSON.stringify(shown);
+  if (isAny(rest)) values[REST_AT] = JSON.stringify(rest);
+  return values;
+}
+
+const SHOWN_AT = META_ORDER.indexOf('_shown');
+const REST_AT = META_ORDER.indexOf('_rest');
+
+function isAny(object: Readonly<Record<string, unknown>>): boolean {
+  for (const _ in object) return true;
+  return false;
 }
 
 function stateOf(raw: SqlRow, columns: readonly ColumnModel[]): HeldState {
@@ -228,8 +248,8 @@ const sorted = (fields: JsonObject): Record<string, Json> =>
 // ── full text (SC10) ────────────────────────────────────────────────────────────────────────────────────────────────
 
 interface SearchIndex {
-  isTouched(changed: readonly (readonly [string, SqlValue])[]): boolean;
-  add(row: number, values: ReadonlyMap<string, SqlValue>): void;
+  isTouched(changed: readonly string[]): boolean;
+  add(row: number, columnOf: (column: string) => SqlValue | undefined): void;
   remove(raw: SqlRow): void;
 }
 
@@ -250,9 +270,9 @@ function searchIndex(database: Database, model: EntityModel): SearchIndex {
   const addSql = `INSERT INTO main.${index} (rowid, ${list}) VALUES (?, ${marks})`;
   const removeSql = `INSERT INTO main.${index} (${index}, rowid, ${list}) VALUES ('delete', ?, ${marks})`;
   return {
-    isTouched: (changed) => changed.some(([column]) => columns.includes(column)),
-    add: (row, values) =>
-      void database.prepare(addSql).run(row, ...columns.map((column) => values.get(column) ?? null)),
+    isTouched: (changed) => changed.some((column) => columns.includes(column)),
+    add: (row, columnOf) =>
+      void database.prepare(addSql).run(row, ...columns.map((column) => columnOf(column) ?? null)),
     remove: (raw) =>
       void database.prepare(removeSql).run(raw['_row'] as number, ...columns.map((column) => raw[column] ?? null)),
   };

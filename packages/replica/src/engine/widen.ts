@@ -9,6 +9,7 @@ import {
   type Platform,
   RUN_TIME_TYPE,
   type SchemaData,
+  type SqlValue,
 } from '@holdfast/core';
 import type { ChangeTracker } from './change-tracker.ts';
 import { type EntityModel, entityModel, schemaModel } from './schema-model.ts';
@@ -17,6 +18,7 @@ import {
   type EntityTable,
   quoted,
   rowOf,
+  rowOrder,
   searchSql,
   searchTable,
   tableSql,
@@ -231,7 +233,9 @@ function rehome(database: Database, model: EntityModel): void {
     const held = raws.read(raw['_log'] as string, raw['_id'] as string);
     if (held === undefined) continue;
     const wanted = rowOf(held.state, held, model.columns);
-    const changed = [...wanted].filter(([column, value]) => raw[column] !== value);
+    const changed = rowOrder(model.columns)
+      .map((column, at) => [column, wanted[at] as SqlValue] as const)
+      .filter(([column, value]) => raw[column] !== value);
     if (changed.length === 0) continue;
     database
       .prepare(`UPDATE ${table} SET ${changed.map(([column]) => `${quoted(column)} = ?`).join(', ')} WHERE _row = ?`)

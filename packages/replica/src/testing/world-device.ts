@@ -261,7 +261,7 @@ export class Device<S extends Schema> implements WorldDevice<S> {
     return state.logs().every((log) => {
       if (log.stage !== 'visible') return false;
       if (log.blocked !== null) return true;
-      return state.flowing(log.log).count === 0 && log.head === (log.ledgerHead ?? log.head);
+      return state.flowing(log.log) === 0 && log.head === (log.ledgerHead ?? log.head);
     });
   }
 
@@ -275,7 +275,7 @@ export class Device<S extends Schema> implements WorldDevice<S> {
     const logs = state.logs().map(({ log, head, ledgerHead, blocked }) => {
       const to = ledgerHead === null || ledgerHead === head ? '' : ` of ${ledgerHead}`;
       const by = blocked === null ? '' : `, blocked: ${blocked.code}`;
-      return `${log} at ${head}${to}, ${state.flowing(log).count} batches on their way${by}`;
+      return `${log} at ${head}${to}, ${state.flowing(log)} batches on their way${by}`;
     });
     const owed = coordinator.obligations.open().length;
     return [

@@ -91,7 +91,7 @@ export async function differencesOf(
       ? []
       : [at({ what: 'head', line: `head ${mine.head} of log ${log}, which the ledger lacks` })];
   const found: WorldDifference[] = [];
-  const unsent = state.flowing(log).count;
+  const unsent = state.flowing(log);
   if (unsent > 0)
     found.push(at({ what: 'unsent', here: unsent, line: `${unsent} batches of log ${log} are not confirmed yet` }));
   if (mine.head !== ledger.head)

@@ -135,7 +135,7 @@ test('[SY3] an unreachable ledger, or a sleep, is no stall', async () => {
 test('[SY2] what waits for time is waited for, what waits for somebody is said', () => {
   const log = {
     log: 'main',
-    flowing: 0,
+    isFlowing: false,
     isAtHead: true,
     obstacle: null,
     waitsFor: { code: 'ledger-unreachable' as const },
@@ -146,14 +146,14 @@ test('[SY2] what waits for time is waited for, what waits for somebody is said',
     logs: [{ ...log, ...over }],
   });
   expect(reportOf(view({}))).toEqual({ settled: true, attention: 2, obstacles: [] });
-  expect(reportOf(view({ flowing: 1 }))).toBe(null);
+  expect(reportOf(view({ isFlowing: true }))).toBe(null);
   expect(reportOf(view({ isAtHead: false }))).toBe(null);
-  expect(reportOf(view({ flowing: 1, obstacle: { code: 'moved' } }))).toEqual({
+  expect(reportOf(view({ isFlowing: true, obstacle: { code: 'moved' } }))).toEqual({
     settled: false,
     attention: 2,
     obstacles: [{ log: 'main', fault: { code: 'moved' } }],
   });
-  expect(reportOf({ ...view({ flowing: 1 }), obstacle: { code: 'unauthenticated' } })).toMatchObject({
+  expect(reportOf({ ...view({ isFlowing: true }), obstacle: { code: 'unauthenticated' } })).toMatchObject({
     settled: false,
     obstacles: [{ log: null, fault: { code: 'unauthenticated' } }],
   });

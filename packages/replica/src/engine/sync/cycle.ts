@@ -87,7 +87,7 @@ function chooseNext(parts: SyncParts, facts: LogFacts, inVain: InVain): Next | '
   if (isBehind(log, facts) && mayTry('pull')) return 'pull';
   // What a page was to bring may have come another way: one that ends at the head closes what is owed (PM7).
   if (mayTry('pull') && parts.permits.owesPull(facts.log)) return 'pull';
-  if (mayAsk && mayTry('push') && parts.state.flowing(facts.log).count > 0) return 'push';
+  if (mayAsk && mayTry('push') && parts.state.flowing(facts.log) > 0) return 'push';
   return 'rest';
 }
 

@@ -1,5 +1,4 @@
 import type { CancelSignal, Fault } from '@holdfast/core';
-import type { OutboxCounts } from '../replica-state.ts';
 import { isBehind } from './facts.ts';
 import type { Lanes } from './lanes.ts';
 import type { SyncParts } from './parts.ts';
@@ -15,14 +14,10 @@ import { createWatchdog, type Watched } from './watchdog.ts';
 export interface Reporter {
   readonly status: SyncStatus;
   changed(): void;
-  outboxChanged(): void;
   subscribe(listener: (status: SyncStatus) => void): () => void;
   settle(signal: CancelSignal | undefined): Promise<SettleReport>;
   close(): void;
 }
-
-/** Counting a long outbox costs: not more often than this while nobody asks. */
-const COUNT_EVERY_MS = 50;
 
 export function createReporter(of: {
   readonly parts: SyncParts;
@@ -40,27 +35,6 @@ export function createReporter(of: {
   let told = '';
   let isDue = false;
   let isClosed = false;
-  let counts: { readonly counts: OutboxCounts; readonly atMs: number } | null = null;
-  let isOutboxOther = true;
-  let cancelRecount: (() => void) | null = null;
-
-  const countsNow = (): OutboxCounts => {
-    if (counts === null || isOutboxOther) {
-      counts = { counts: parts.state.counts(), atMs: clock.monotonic() };
-      isOutboxOther = false;
-    }
-    return counts.counts;
-  };
-
-  /** As of at most a moment ago; a recount follows. */
-  const countsLately = (): OutboxCounts => {
-    if (counts === null || !isOutboxOther || clock.monotonic() - counts.atMs >= COUNT_EVERY_MS) return countsNow();
-    cancelRecount ??= clock.timer(COUNT_EVERY_MS, () => {
-      cancelRecount = null;
-      changed();
-    });
-    return counts.counts;
-  };
 
   const logViews = (): readonly LogView[] =>
     parts.state.logs().flatMap((log) => {
@@ -78,12 +52,12 @@ export function createReporter(of: {
     proofMs: parts.settings.proofMs,
   });
 
-  const statusWith = (outbox: OutboxCounts): SyncStatus => {
+  const statusNow = (): SyncStatus => {
     const retries = of.retryAtMs().flatMap((atMs) => (atMs === null ? [] : [atMs - clock.monotonic()]));
     return statusOf({
       ...view(),
       isPaused: of.isPaused(),
-      counts: outbox,
+      counts: parts.state.counts(),
       retryInMs: retries.length === 0 ? null : Math.max(0, Math.min(...retries)),
     });
   };
@@ -105,7 +79,7 @@ export function createReporter(of: {
       session.signal(said.signal, said.reason ?? undefined);
     for (const look of [...settling]) look();
     watchdog.begin();
-    if (listeners.size > 0) publish(statusWith(countsLately()));
+    if (listeners.size > 0) publish(statusNow());
   };
 
   /** The waiting time runs by itself: it alone is no news. */
@@ -134,7 +108,7 @@ export function createReporter(of: {
   const watch = (): Watched => {
     const logs = logViews();
     const open = logs.filter(({ log, facts }) => log.blocked === null && facts.pushRefused === null);
-    const flowing = open.map(({ log }) => parts.state.flowing(log.log).count);
+    const flowing = open.map(({ log }) => parts.state.flowing(log.log));
     const isWaiting = open.some(({ log, facts }, at) => (flowing[at] ?? 0) > 0 || isBehind(log, facts));
     return {
       hasWork: isWaiting && !of.isPaused() && !session.stands,
@@ -148,13 +122,9 @@ export function createReporter(of: {
 
   return {
     get status() {
-      return statusWith(countsNow());
+      return statusNow();
     },
     changed,
-    outboxChanged: () => {
-      isOutboxOther = true;
-      changed();
-    },
     subscribe: (listener) => {
       listeners.add(listener);
       changed();
@@ -164,7 +134,7 @@ export function createReporter(of: {
       const marks = new Map(
         lanes.all.map(({ facts }) => [
           facts.log,
-          { handshake: facts.handshakeAsked, upTo: parts.state.flowing(facts.log).newest ?? 0 },
+          { handshake: facts.handshakeAsked, upTo: parts.state.newestFlowing(facts.log) ?? 0 },
         ]),
       );
       return settleWhen({
@@ -178,9 +148,8 @@ export function createReporter(of: {
     },
     close: () => {
       watchdog.stop();
-      cancelRecount?.();
       for (const look of [...settling]) look();
-      publish(statusWith(countsNow()));
+      publish(statusNow());
       isClosed = true;
       listeners.clear();
     },
@@ -189,16 +158,16 @@ export function createReporter(of: {
   function settleView(marks: ReadonlyMap<string, { readonly handshake: number; readonly upTo: number }>): SettleView {
     const isStopped = of.isPaused() || session.phase === 'stopped';
     return {
-      attention: countsNow().attention,
+      attention: parts.state.counts().attention,
       obstacle: isStopped ? { code: 'closed' } : OBSTACLES.has(session.phase) ? session.reason : null,
       logs: logViews().map(({ log, facts }) => {
         const mark = marks.get(log.log) ?? { handshake: 0, upTo: 0 };
-        const flowing = parts.state.flowing(log.log, mark.upTo).count;
+        const isFlowing = parts.state.isFlowing(log.log, mark.upTo);
         return {
           log: log.log,
-          flowing,
+          isFlowing,
           isAtHead: facts.handshakeAnswered > mark.handshake && log.stage === 'visible' && !isBehind(log, facts),
-          obstacle: log.blocked ?? (flowing > 0 ? (facts.pushRefused?.fault ?? null) : null),
+          obstacle: log.blocked ?? (isFlowing ? (facts.pushRefused?.fault ?? null) : null),
           waitsFor: facts.fault ?? session.reason ?? { code: 'ledger-unreachable' },
         };
       }),

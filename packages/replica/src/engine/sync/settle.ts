@@ -22,8 +22,8 @@ export interface SettleView {
   readonly attention: number;
   readonly logs: readonly {
     readonly log: string;
-    /** Of the work that was committed before the call. */
-    readonly flowing: number;
+    /** Work that was committed before the call is on its way. */
+    readonly isFlowing: boolean;
     /** A handshake or page that was asked for after the call has named a head, and it is applied. */
     readonly isAtHead: boolean;
     /** What waits for a person, an operator or a decision: time alone does not help. */
@@ -65,7 +65,7 @@ export function reportOf(view: SettleView): SettleReport | null {
   if (view.obstacle !== null)
     return { settled: false, attention: view.attention, obstacles: [{ log: null, fault: view.obstacle }] };
   const isOpen = (log: SettleView['logs'][number]): boolean =>
-    log.obstacle === null && (log.flowing > 0 || !log.isAtHead);
+    log.obstacle === null && (log.isFlowing || !log.isAtHead);
   if (view.logs.some(isOpen)) return null;
   const obstacles = view.logs.flatMap(({ log, obstacle }) => (obstacle === null ? [] : [{ log, fault: obstacle }]));
   return { settled: obstacles.length === 0, attention: view.attention, obstacles };
@@ -75,7 +75,7 @@ function unsettled(view: SettleView): SettleReport {
   const report = reportOf(view);
   if (report !== null) return report;
   const obstacles = view.logs
-    .filter(({ obstacle, flowing, isAtHead }) => obstacle !== null || flowing > 0 || !isAtHead)
+    .filter(({ obstacle, isFlowing, isAtHead }) => obstacle !== null || isFlowing || !isAtHead)
     .map(({ log, obstacle, waitsFor }) => ({ log, fault: obstacle ?? waitsFor }));
   return { settled: false, attention: view.attention, obstacles };
 }

@@ -161,7 +161,7 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
       lane.facts.provenAtMs = clock.monotonic();
       sawHead(lane.facts, state.log(log)?.head ?? 0);
       // What waited for this head may have been judged, and be ready to go.
-      if (isApplied && state.flowing(log).count > 0) lane.loop.kick('socket');
+      if (isApplied && state.flowing(log) > 0) lane.loop.kick('socket');
       reporter.changed();
     },
     ended: ({ reason, inMs }) => {
@@ -236,7 +236,7 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
   // ── what happens from outside ─────────────────────────────────────────────────────────────────────────────────────
 
   const onLocalChange = (change: { readonly outbox: boolean; readonly logs: boolean; readonly desk: boolean }) => {
-    if (change.outbox || change.desk) reporter.outboxChanged();
+    if (change.outbox || change.desk) reporter.changed();
     if (ownWrites > 0) return;
     if (change.logs) reconcile();
     if (change.outbox) lanes.kick('commit');
