@@ -1,0 +1,247 @@
+import {
+  canonical,
+  counter,
+  defineSchema,
+  entity,
+  flag,
+  integer,
+  type Json,
+  json,
+  number,
+  oneOf,
+  ref,
+  setOf,
+  text,
+  time,
+} from '@holdfast/core';
+import { createWorld, type World, type WorldDevice } from '@holdfast/replica/testing';
+import { describe, expect, test } from 'vitest';
+import { HARD_VALUES } from '../packages/core/src/json-values.fixture.ts';
+
+/** What may be said, and how much of it at once, from one device's commit over the real ledger to another device's rows. */
+const schema = defineSchema({
+  event: entity({ title: text(), outbox: ref('outbox', { optional: true }) }),
+  outbox: entity({ title: text(), body: json({ optional: true }), votes: counter() }, { search: ['title'] }),
+  thing: entity({
+    text: text({ optional: true }),
+    integer: integer({ optional: true }),
+    number: number({ optional: true }),
+    flag: flag({ optional: true }),
+    time: time({ optional: true }),
+    oneOf: oneOf(['backlog', 'review'], { otherwise: 'backlog', optional: true }),
+    set: setOf(text()),
+    json: json({ optional: true }),
+  }),
+});
+type S = typeof schema;
+
+async function pair(seed: number): Promise<{ world: World<S>; ana: WorldDevice<S>; ben: WorldDevice<S> }> {
+  const world = await createWorld({ schema, seed });
+  const [ana, ben] = [await world.device('ana'), await world.device('ben')];
+  await world.settle();
+  return { world, ana, ben };
+}
+
+test('[SC7 I12] an app whose entities are called event and outbox syncs, reopens and begins anew like any other', async () => {
+  const { world, ana, ben } = await pair(61);
+  await using _ = world;
+  const [outbox, event] = await ana.replica.commit((tx) => {
+    const made = tx.outbox.create({ title: 'letters', body: { drafts: [] } });
+    return [made, tx.event.create({ title: 'posted', outbox: made })] as const;
+  });
+  await world.settle();
+  await ben.replica.commit((tx) => {
+    tx.outbox.update(outbox, { votes: { by: 1 } });
+    tx.event.delete(event);
+  });
+  await ben.crash();
+  await ben.restart();
+  await world.settle();
+  const late = await world.device('eve');
+  await world.settle();
+  await world.converged();
+  for (const { replica } of [ana, ben, late]) {
+    const rows = await replica.query((db) => db.selectFrom('outbox').select(['id', 'title', 'body', 'votes', 'sync']));
+    expect(rows).toEqual([{ id: outbox, title: 'letters', body: { drafts: [] }, votes: 1, sync: 'synced' }]);
+    expect(await replica.query((db) => db.selectFrom('event').select('id'))).toEqual([]);
+  }
+});
+
+// ── values ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Built, not written, so that no editor changes them. */
+const cat = (...codes: number[]): string => String.fromCharCode(...codes);
+const KEPT: readonly Json[] = [
+  ...HARD_VALUES,
+  // F120: marks of order and bytes, characters that are none, a pair of surrogates, control characters.
+  ...[cat(0xfeff), cat(0xfffe), cat(0xfdd0), cat(0x202e), cat(0xd83d, 0xde00), cat(1), cat(0x7f), cat(0x2028)],
+  // F127: two forms of one letter stay two.
+  [cat(0xe9), cat(0x65, 0x301)],
+  // F124: keys that look like numbers; F125: names of every object.
+  { 10: 'b', 9: 'a', '-1': 'c', '01': 'd' },
+  { hasOwnProperty: 2, toString: 3 },
+];
+
+const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)]);
+const refused: readonly (readonly [name: string, value: () => unknown])[] = [
+  ['F120: a lone surrogate', () => cat(0x61, 0xd800)],
+  ['F120: a lone surrogate in a key', () => ({ [cat(0xdc00)]: 1 })],
+  ['F120: NUL', () => cat(0x61, 0)],
+  ['F121: NaN', () => Number.NaN],
+  ['F121: Infinity', () => Number.POSITIVE_INFINITY],
+  ['F121: -Infinity', () => Number.NEGATIVE_INFINITY],
+  ['F121: an integer beyond 2^53', () => 2 ** 53],
+  ['F121: a bigint', () => 1n],
+  ['F121: a Date inside', () => ({ at: new Date(0) })],
+  ['F121: a Map', () => new Map([[1, 2]])],
+  ['F121: undefined in an array', () => [undefined]],
+  ['F121: a function', () => () => 1],
+  ['F123: depth 1,001', () => nested(1_001)],
+  ['F125: a field __proto__', () => JSON.parse('{"__proto__":1}')],
+  ['F125: a field constructor', () => ({ constructor: { prototype: 1 } })],
+  ['F126: two million characters', () => 'x'.repeat(2_000_000)],
+];
+
+describe('values', () => {
+  test('[I26 JS1 F120 F121 F124 F125 F127] whatever a commit takes is the same at the ledger, elsewhere, and after reopening', async () => {
+    const { world, ana, ben } = await pair(62);
+    await using _ = world;
+    // As canonical texts: byte for byte, and -0 is 0 there (JS1).
+    const written = new Map<string, string>();
+    for (const value of KEPT) {
+      const id = await ana.replica.commit((tx) => tx.outbox.create({ title: 'x', body: value }));
+      written.set(id, canonical(value));
+    }
+    const isText = (value: Json): value is string => typeof value === 'string';
+    const things = new Map<string, string>();
+    for (const value of KEPT.filter(isText))
+      things.set(await ana.replica.commit((tx) => tx.thing.create({ text: value, set: [value] })), value);
+    await world.settle();
+    for (const device of [ana, ben]) {
+      await device.crash();
+      await device.restart();
+    }
+    await world.settle();
+    await world.converged();
+    for (const { replica } of [ana, ben]) {
+      const rows = await replica.query((db) => db.selectFrom('outbox').select(['id', 'body']));
+      expect(new Map<string, string>(rows.map(({ id, body }) => [id, canonical(body as Json)]))).toEqual(written);
+      const texts = await replica.query((db) => db.selectFrom('thing').select(['id', 'text', 'set']));
+      expect(texts).toHaveLength(things.size);
+      for (const { id, text: said, set } of texts) expect([said, set]).toEqual([things.get(id), [things.get(id)]]);
+    }
+    for (const [id, value] of written) {
+      const answered = await world.ledger.current.fetch(
+        new Request(`http://ledger.test/v1/workspaces/world/logs/main/entities/outbox/${id}`, {
+          headers: { Authorization: 'Bearer ana' },
+        }),
+      );
+      const { entity } = (await answered.json()) as { entity: { fields: { body: Json } } };
+      expect(canonical(entity.fields.body)).toBe(value);
+    }
+  });
+
+  test.each(refused)(
+    '[JS1 F120 F121 F123 F125 F126] %s is refused at the commit, and nothing is written',
+    async (_name, value) => {
+      await using world = await createWorld({ schema, seed: 63 });
+      const { replica } = await world.device('ana');
+      const commit = async () => {
+        await replica.commit((tx) => tx.outbox.create({ title: 'x', body: value() as Json }));
+      };
+      await expect(commit()).rejects.toMatchObject({ code: expect.stringMatching(/^(invalid-change|too-large)$/) });
+      expect(replica.status.current.unsent).toBe(0);
+      expect(await replica.query((db) => db.selectFrom('outbox').select('id'))).toEqual([]);
+    },
+  );
+});
+
+// ── sizes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const SIZES = [1, 511, 512, 2] as const;
+
+test('[F106 PG1 IN1] operations of 1, 511 and 512 events cross frames, pages, answers and a first state whole; one of 513 is refused', async () => {
+  const { world, ana, ben } = await pair(64);
+  await using _ = world;
+  const cyd = await world.device('cyd');
+  await world.settle();
+  cyd.offline();
+  // Whoever looks sees whole operations only: none of them leaves a count that is none of the sums.
+  const sums = new Set<number>([0]);
+  let sum = 0;
+  for (const size of SIZES) {
+    sum += size;
+    sums.add(sum);
+  }
+  const seen = new Set<number>();
+  const watch = async ({ replica }: WorldDevice<S>) => {
+    seen.add((await replica.query((db) => db.selectFrom('event').select('id'))).length);
+  };
+  for (const size of SIZES) {
+    await ana.replica.commit((tx) => {
+      for (let at = 0; at < size; at += 1) tx.event.create({ title: `${at}` });
+    });
+    await world.advance(1);
+    await watch(ben);
+  }
+  await world.settle();
+  cyd.online();
+  for (let look = 0; look < 8; look += 1) {
+    await world.advance(1);
+    await watch(cyd);
+  }
+  await world.device('eve');
+  await world.settle();
+  expect([...seen].filter((count) => !sums.has(count))).toEqual([]);
+  expect(await world.converged()).toBe(true);
+  const commit = ana.replica.commit((tx) => {
+    for (let at = 0; at < 513; at += 1) tx.event.create({ title: `${at}` });
+  });
+  await expect(commit).rejects.toMatchObject({ code: 'batch-too-large' });
+  for (const name of ['ana', 'ben', 'cyd', 'eve']) {
+    const { replica } = await world.device(name);
+    expect(await replica.query((db) => db.selectFrom('event').select('id'))).toHaveLength(sum);
+  }
+});
+
+test('[BS1 BS2 I12] a first state fetched while others delete, restore and create between any two pages is the ledger’s', async () => {
+  const { world, ana, ben } = await pair(65);
+  await using _ = world;
+  const ids: string[] = [];
+  for (let batch = 0; batch < 6; batch += 1)
+    ids.push(
+      ...(await ana.replica.commit((tx) =>
+        Array.from({ length: 500 }, (_, at) => tx.event.create({ title: `${batch}/${at}` })),
+      )),
+    );
+  await world.settle();
+  const eve = await world.device('eve');
+  eve.network.delayMs = [40, 40];
+  const events = () => eve.counts.requests;
+  let rounds = 0;
+  const deleted: string[] = [];
+  for (let asked = events(); !(await isWhole(eve)); rounds += 1) {
+    await world.run(() => events() > asked || eve.replica.status.current.phase === 'live', { what: 'the next page' });
+    asked = events();
+    const [first, last] = [rounds * 211, ids.length - 1 - rounds * 211].map((at) => ids[at] as string);
+    const writer = rounds % 2 === 0 ? ana : ben;
+    await writer.replica.commit((tx) => {
+      tx.event.delete(first as never);
+      tx.event.delete(last as never);
+      tx.event.create({ title: `new ${rounds}` });
+      // What this writer deleted two pages ago is there again.
+      if (rounds >= 2) tx.event.restore(deleted[rounds - 2] as never);
+    });
+    deleted.push(first as string);
+    await world.advance(5);
+  }
+  eve.network.delayMs = [1, 1];
+  await world.settle();
+  expect(rounds).toBeGreaterThan(4);
+  await world.converged();
+  const rowsOf = ({ replica }: WorldDevice<S>) =>
+    replica.query((db) => db.selectFrom('event').select(['id', 'title', 'sync']).orderBy('id'));
+  expect(await rowsOf(eve)).toEqual(await rowsOf(ana));
+});
+
+const isWhole = async ({ replica }: WorldDevice<S>): Promise<boolean> => replica.status.current.phase === 'live';
