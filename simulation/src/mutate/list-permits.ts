@@ -19,7 +19,7 @@ export const PERMIT_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/replica-store.ts',
     find: "if (row?.['generation'] === this.generation && row['host_instance'] === this.hostInstance) return;",
     replace: 'if (row !== undefined) return;',
-    tests: ['packages/replica/src/engine/commit.test.ts', 'packages/replica/src/engine/crash-kit.test.ts'],
+    tests: ['packages/replica/src/engine/commit.test.ts'],
   },
   {
     name: 'take-over-does-not-fence',
@@ -118,6 +118,6 @@ export const PERMIT_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/file.ts',
     find: "  database.exec('PRAGMA synchronous=FULL');\n",
     replace: '',
-    tests: ['packages/replica/src/engine/coordinator-owner.test.ts', 'packages/replica/src/engine/crash-kit.test.ts'],
+    tests: ['packages/replica/src/engine/coordinator-owner.test.ts'],
   },
 ];

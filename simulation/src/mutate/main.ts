@@ -14,7 +14,8 @@ import { type Trial, type TrialOptions, tryOut } from './trial.ts';
  *
  * Exit: 0 each was caught; 1 at least one survived, or does not load; 2 not even the unchanged code is green.
  */
-const USAGE = `npm run mutate -- [--only NAME]… [--seeds N] [--from S] [--workers N] [--timeout SECONDS] [--list] [--json]
+const USAGE = `npm run mutate -- [--only NAME]… [--seeds N] [--from S] [--workers N] [--timeout SECONDS] [--no-tests]
+                  [--list] [--json]
 default: all ${MUTATIONS.length} mutations, 40 seeds from 1, a worker per core, 600 s for the tests and again for the seeds`;
 
 const { values } = parseArgs({
@@ -24,6 +25,7 @@ const { values } = parseArgs({
     from: { type: 'string', default: '1' },
     workers: { type: 'string', default: String(availableParallelism()) },
     timeout: { type: 'string', default: '600' },
+    'no-tests': { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -31,7 +33,8 @@ const { values } = parseArgs({
 });
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-const say = values.json ? () => {} : (line: string) => console.log(line);
+/** What machines read is alone on the standard output. */
+const say = values.json ? console.error : console.log;
 
 if (values.help) console.log(USAGE);
 else if (values.list) for (const { name, fault } of MUTATIONS) console.log(`${name}: ${fault}`);
@@ -64,7 +67,8 @@ async function main(): Promise<number> {
 }
 
 async function tryAll(copies: readonly Copy[], chosen: readonly Mutation[], options: TrialOptions): Promise<number> {
-  const tests = [...new Set(chosen.flatMap((mutation) => mutation.tests))].sort();
+  const testsOf = (mutation: Mutation): readonly string[] => (values['no-tests'] ? [] : mutation.tests);
+  const tests = [...new Set(chosen.flatMap(testsOf))].sort();
   const [first] = copies as [Copy];
   const unchanged = await tryOut(first, null, tests, options);
   tell(unchanged);
@@ -78,7 +82,7 @@ async function tryAll(copies: readonly Copy[], chosen: readonly Mutation[], opti
   await Promise.all(
     copies.map(async (copy) => {
       for (const mutation of left) {
-        const trial = await tryOut(copy, mutation, mutation.tests, options);
+        const trial = await tryOut(copy, mutation, testsOf(mutation), options);
         trials.push(trial);
         tell(trial, `${trials.length}/${chosen.length} `);
       }

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { type Ended, runNode } from './child.ts';
 import type { Copy } from './copy.ts';
@@ -14,7 +13,7 @@ export interface TrialOptions {
 
 export interface TestsResult {
   /** `unloadable`: a file does not even load, which says nothing about the fault. */
-  readonly outcome: 'passed' | 'failed' | 'timed-out' | 'unloadable';
+  readonly outcome: 'passed' | 'failed' | 'timed-out' | 'unloadable' | 'skipped';
   readonly first: { readonly file: string; readonly test: string; readonly message: string } | null;
   readonly ms: number;
 }
@@ -73,27 +72,24 @@ interface Report {
 }
 
 async function runTests(folder: string, files: readonly string[], { timeoutMs }: TrialOptions): Promise<TestsResult> {
-  const reports = mkdtempSync(join(tmpdir(), 'holdfast-mutate-report-'));
-  const path = join(reports, 'report.json');
-  try {
-    const ended = await runNode(
-      [
-        'node_modules/vitest/vitest.mjs',
-        'run',
-        '--bail=1',
-        '--maxWorkers=1',
-        '--reporter=json',
-        `--outputFile=${path}`,
-        ...files,
-      ],
-      { cwd: folder, timeoutMs },
-    );
-    const { ms } = ended;
-    if (ended.isTimedOut) return { outcome: 'timed-out', first: null, ms };
-    return { ...read(folder, path, ended), ms };
-  } finally {
-    rmSync(reports, { recursive: true, force: true });
-  }
+  if (files.length === 0) return { outcome: 'skipped', first: null, ms: 0 };
+  // In the copy, so that it goes with it.
+  const path = join(folder, 'mutate-report.json');
+  rmSync(path, { force: true });
+  const ended = await runNode(
+    [
+      'node_modules/vitest/vitest.mjs',
+      'run',
+      '--bail=1',
+      '--maxWorkers=1',
+      '--reporter=json',
+      `--outputFile=${path}`,
+      ...files,
+    ],
+    { cwd: folder, timeoutMs },
+  );
+  const { ms } = ended;
+  return ended.isTimedOut ? { outcome: 'timed-out', first: null, ms } : { ...read(folder, path, ended), ms };
 }
 
 function read(folder: string, path: string, ended: Ended): Pick<TestsResult, 'outcome' | 'first'> {
