@@ -160,7 +160,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     find: "      if (actor === null) return refuse(c, refusedBy('not-found'));\n      return answer(c, await run(actor, ref, new Query(c)));",
     replace:
       "      return answer(c, await run(actor ?? { account: caller.account, role: 'reader' }, ref, new Query(c)));",
-    tests: ['tests/black-box.test.ts', 'packages/ledger/src/access/access.test.ts'],
+    tests: ['packages/ledger/src/http/app.test.ts', 'tests/black-box.test.ts'],
   },
   {
     name: 'reader-may-write',
@@ -176,6 +176,6 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: 'packages/ledger/src/http/app.ts',
     find: "if (caller === null || hasEnded(caller)) return refuse(c, refusedBy('unauthenticated'));",
     replace: "if (caller === null) return refuse(c, refusedBy('unauthenticated'));",
-    tests: ['packages/ledger/src/access/access.test.ts', 'tests/black-box.test.ts'],
+    tests: ['packages/ledger/src/http/app.test.ts'],
   },
 ];

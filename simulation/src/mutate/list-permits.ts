@@ -118,6 +118,6 @@ export const PERMIT_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/file.ts',
     find: "  database.exec('PRAGMA synchronous=FULL');\n",
     replace: '',
-    tests: ['packages/replica/src/engine/coordinator-owner.test.ts'],
+    tests: ['packages/replica/src/engine/ingest.test.ts'],
   },
 ];

@@ -93,6 +93,29 @@ function failingAt(): {
   };
 }
 
+test('[LG9] every connection that appends waits for the medium at each commit, past the cache of the drive', async () => {
+  const connections: DatabaseSync[] = [];
+  const listening: SqliteStoreOptions['open'] & object = (path, options) => {
+    const db = openDatabase(path, options);
+    connections.push(db);
+    return db;
+  };
+  const levels = () =>
+    connections.map((db) =>
+      ['journal_mode', 'synchronous', 'fullfsync', 'checkpoint_fullfsync'].map(
+        (name) => db.prepare(`PRAGMA ${name}`).get()?.[name],
+      ),
+    );
+  // A file that it makes, and one that was there; a cut of power cannot be tried here, but what SQLite promises can.
+  for (const _run of ['makes', 'finds']) {
+    connections.length = 0;
+    const engine = engineOn({ open: listening });
+    await positionOf(engine);
+    expect(levels()).toEqual([['wal', 2, 1, 1]]);
+    await engine.close();
+  }
+});
+
 describe('every statement may fail', () => {
   test('[LG1 F08] the n-th statement of an append fails, for every n: nothing is half, and a repeat is accepted once', async () => {
     const faults = failingAt();
