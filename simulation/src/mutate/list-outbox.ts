@@ -16,7 +16,8 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'rebase-keeps-request-id',
-    fault: 'What was merged again can never be sent: the ledger knows its request id with other bytes.',
+    fault:
+      'A late copy of a request, and what became of it by merging, share one name: the answer to one counts for the other.',
     file: 'packages/replica/src/engine/judge.ts',
     find: 'const requestId = uuidv7(this.#store.nowMs(), platform.random);',
     replace: 'const requestId = row.requestId ?? uuidv7(this.#store.nowMs(), platform.random);',

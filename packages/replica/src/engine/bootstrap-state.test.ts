@@ -98,6 +98,22 @@ describe('bootstrap', () => {
     expect(ledger.entity('issue', 'mine')?.fields['title']).toBe('mine, edited');
   });
 
+  test('[BS2 I02] a fetch that is not whole is never swapped in: what it has not read yet is not deleted', () => {
+    const { ledger, ben } = written();
+    ben.state.beginBootstrap('main', ledger.through, ledger.epoch, 'repair');
+    expect(ben.state.bootstrapPage('main', ledger.statePage(null, 4)).ok).toBe(true);
+    expect(() => ben.state.finishBootstrap('main')).toThrow(
+      expect.objectContaining({ fault: expect.objectContaining({ code: 'not-ready' }) }),
+    );
+    expect(ben.rows('issue')).toHaveLength(8);
+    for (let cursor = ben.state.bootstrapCursor('main'); cursor?.scanned === false; ) {
+      expect(ben.state.bootstrapPage('main', ledger.statePage(cursor.cursor, 4)).ok).toBe(true);
+      cursor = ben.state.bootstrapCursor('main');
+    }
+    ben.state.finishBootstrap('main');
+    expect([ben.rows('issue').length, ben.state.log('main')?.signature]).toEqual([8, ledger.signature]);
+  });
+
   test('[SC4] types that came with the state are tables, and their entities are in them', () => {
     const ledger = new TinyLedger(nodeDigest);
     const ben = device(7, 'ben');

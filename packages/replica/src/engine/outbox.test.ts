@@ -168,6 +168,55 @@ describe('set aside', () => {
     expect([ana.row('note', 'n'), ana.state.outcome(edit)?.state]).toEqual([undefined, 'needs-attention']);
   });
 
+  test('[ST2] what was made while its creation was on the way is held when that is refused', () => {
+    const { ana } = world();
+    ana.commit([{ do: 'create', entity: 'note', id: 'n', fields: { body: 'x', issue: 'nobody' } }]);
+    const [sent] = ana.take();
+    const edit = ana.update('note', 'n', { body: 'y' });
+    const refused = { requestId: sent?.requestId ?? '', status: 'refused', code: 'missing-reference' } as const;
+    ana.state.recordResults('main', [refused], 0);
+    expect(ana.state.counts()).toMatchObject({ parked: 1, held: 1 });
+    expect([ana.row('note', 'n'), ana.state.outcome(edit)?.state]).toEqual([undefined, 'needs-attention']);
+    expect(ana.take()).toEqual([]);
+  });
+
+  test('[OB2 ST2] what builds on work that waits for its time is not sent before it', () => {
+    const { ana } = world();
+    ana.commit([{ do: 'create', entity: 'issue', id: 'j', fields: { title: 'J', body: '' } }]);
+    const [first] = ana.take();
+    ana.state.markUnknown([first?.requestId ?? ''], { code: 'ledger-unreachable' }, Number.MAX_SAFE_INTEGER);
+    ana.update('issue', 'j', { title: 'on top of it' });
+    const other = ana.commit([{ do: 'create', entity: 'issue', id: 'k', fields: { title: 'K', body: '' } }]);
+    expect(ana.take().map(({ actionId }) => actionId)).toEqual([other]);
+    ana.state.resetRetries();
+    expect(ana.take().map(({ actionId }) => actionId)[0]).toBe(first?.actionId);
+  });
+
+  test('[OB3] what was merged again goes under a new request id, with its action id and its event ids', () => {
+    const { ledger, ana, ben } = world();
+    ana.update('issue', 'i', { body: 'Ana' });
+    const [first] = ana.take();
+    ben.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }]);
+    ben.settle(ledger);
+    const details = { type: 'issue', id: 'i', entityVersion: ledger.head, version: ledger.head };
+    const refused = {
+      requestId: first?.requestId ?? '',
+      status: 'refused',
+      code: 'version-conflict',
+      details,
+    } as const;
+    ana.state.recordResults('main', [refused], 0);
+    ana.pullAll(ledger);
+    const [again] = ana.take();
+    expect([again?.actionId, again?.events.map(({ id }) => id)]).toEqual([
+      first?.actionId,
+      first?.events.map(({ id }) => id),
+    ]);
+    expect(again?.events[0]?.base).toBeGreaterThan(first?.events[0]?.base ?? 0);
+    // A late copy of the first request must not be answered for the second.
+    expect(again?.requestId).not.toBe(first?.requestId);
+  });
+
   test('[OB3] after 8 automatic rebases a person is asked', () => {
     const { ledger, ana, ben } = world();
     const action = ana.update('issue', 'i', { body: 'Ana' });
