@@ -12,7 +12,7 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     find: '"UPDATE main.hf_outbox SET state = ?, retry_at = ?, fault = ? WHERE action_id = ? AND request_id = ?',
     replace:
       '"UPDATE main.hf_outbox SET request_id = lower(hex(randomblob(16))), state = ?, retry_at = ?, fault = ? WHERE action_id = ? AND request_id = ?',
-    tests: [...TESTS, 'packages/replica/src/engine/sync/answers.test.ts'],
+    tests: TESTS,
   },
   {
     name: 'rebase-keeps-request-id',
@@ -85,7 +85,7 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     file: OUTBOX,
     find: "events + (row['events'] as number) > bounds.eventsMax || bytes + (row['bytes'] as number) > bounds.bytesMax;",
     replace: "events + (row['events'] as number) > bounds.eventsMax;",
-    tests: [...TESTS, 'packages/replica/src/engine/sync/bounds.test.ts'],
+    tests: TESTS,
   },
   {
     name: 'needs-not-written',
@@ -93,7 +93,7 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/commit.ts',
     find: '...(needs.size === 0 ? {} : { needs: [...needs].slice(0, LIMITS.needsMax) }),',
     replace: '',
-    tests: ['packages/replica/src/engine/commit.test.ts', ...TESTS],
+    tests: TESTS,
   },
   {
     name: 'broken-promise-not-asked-again',
@@ -109,13 +109,13 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/sync/cycle.ts',
     find: '    if (storedAtMs > clock.now() + LIMITS.retryMaxMs) parts.write(() => parts.state.resetRetries());\n',
     replace: '',
-    tests: ['packages/replica/src/engine/sync/retry.test.ts', 'packages/replica/src/engine/sync/loop.test.ts'],
+    tests: ['packages/replica/src/engine/sync/sync.integration.test.ts'],
   },
   {
     name: 'rolled-back-answer-forgets-work',
     fault: 'An answer could not be applied, and the work that it was about is never asked about again.',
     file: 'packages/replica/src/engine/sync/request.ts',
-    find: "      undone({ code: 'apply-not-committed' });\n",
+    find: "      parts.permits.oweAnswered(permit, outcomes);\n      undone({ code: 'apply-not-committed' });\n",
     replace: '',
     tests: ['packages/replica/src/engine/sync/answers.test.ts'],
   },

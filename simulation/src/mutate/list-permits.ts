@@ -19,7 +19,7 @@ export const PERMIT_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/replica-store.ts',
     find: "if (row?.['generation'] === this.generation && row['host_instance'] === this.hostInstance) return;",
     replace: 'if (row !== undefined) return;',
-    tests: ['packages/replica/src/engine/commit.test.ts'],
+    tests: ['packages/replica/src/client/client.test.ts'],
   },
   {
     name: 'take-over-does-not-fence',
@@ -59,7 +59,7 @@ export const PERMIT_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/sync/sync-engine.ts',
     find: "      attempt(() => settleOld(parts, { of: 'earlier-instances' }));\n",
     replace: '',
-    tests: ['packages/replica/src/engine/sync/answers.test.ts', 'packages/replica/src/engine/sync/loop.test.ts'],
+    tests: ['packages/replica/src/engine/sync/sync.integration.test.ts'],
   },
   {
     name: 'unknown-taken-as-never-sent',

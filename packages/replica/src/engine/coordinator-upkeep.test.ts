@@ -54,6 +54,23 @@ describe('retention', () => {
     expect(coordinator.obligations.open()).toHaveLength(1);
   });
 
+  test('[PM14 PM7] an open obligation stays, however old, and however many closed ones came after it', () => {
+    const bench = createWorkbench();
+    const coordinator = bench.host('one');
+    owed(coordinator, ['open', 'a', 'b', 'c', 'd', 'e']);
+    const closed = coordinator.obligations.open().filter(({ identity }) => identity !== 'open');
+    must(
+      coordinator.obligations.close(
+        closed.map(({ id }) => id),
+        { kind: 'test' },
+      ),
+    );
+    bench.time.wallMs += 30 * DAY;
+    while (coordinator.prune(KEEP).more);
+    expect(coordinator.obligations.open().map(({ identity }) => identity)).toEqual(['open']);
+    expect(bench.rows('hf_obligation').map((row) => row['identity'])).toEqual(['open', 'c', 'd', 'e']);
+  });
+
   test('[PM14 PM7] an obligation that was owed again names the newest permit, and the earlier one may go', () => {
     const bench = createWorkbench();
     const coordinator = bench.host('one');

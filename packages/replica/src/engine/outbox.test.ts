@@ -192,6 +192,43 @@ describe('set aside', () => {
     expect(ana.take().map(({ actionId }) => actionId)[0]).toBe(first?.actionId);
   });
 
+  test('[OB2] what is asked about again keeps to the bytes of a push, too, and is one operation at least', () => {
+    const { ana } = world();
+    for (const id of ['a', 'b', 'c']) ana.create('issue', { title: 'x'.repeat(300) }, id);
+    const only = ana.take().map(({ requestId }) => requestId);
+    const named = (bytesMax: number) =>
+      ana.state.takePush({ log: 'main', eventsMax: 512, bytesMax, nowMs: 0, only }).operations.length;
+    expect(only).toHaveLength(3);
+    expect([named(1_000_000), named(1_200), named(1)]).toEqual([3, 2, 1]);
+  });
+
+  test('[SC9 ST2] a reference to what is still on its way is sent with the action that it needs', () => {
+    const { ana } = world();
+    const issue = ana.commit([{ do: 'create', entity: 'issue', id: 'j', fields: { title: 'J' } }]);
+    ana.commit([{ do: 'create', entity: 'note', id: 'n', fields: { body: 'x', issue: 'j' } }]);
+    expect(ana.take().map(({ needs }) => needs)).toEqual([undefined, [issue]]);
+  });
+
+  test('[IN1] a place in the log that was promised and came to somebody else: the same request asks again', () => {
+    const { ledger, ana, ben } = world();
+    ana.create('issue', { title: 'mine' }, 'j');
+    const [sent] = ana.take();
+    const promised = {
+      requestId: sent?.requestId ?? '',
+      status: 'accepted',
+      firstVersion: ledger.head + 1,
+      entityVersions: [1],
+      recordedAt: '2026-01-01T00:00:00.000Z',
+      actor: 'ana',
+    } as const;
+    ana.state.recordResults('main', [promised], 0);
+    expect(ana.take()).toEqual([]);
+    ben.create('issue', { title: 'his' }, 'k');
+    ben.settle(ledger);
+    ana.pullAll(ledger);
+    expect(ana.take()).toEqual([sent]);
+  });
+
   test('[OB3] what was merged again goes under a new request id, with its action id and its event ids', () => {
     const { ledger, ana, ben } = world();
     ana.update('issue', 'i', { body: 'Ana' });

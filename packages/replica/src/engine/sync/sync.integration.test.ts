@@ -176,6 +176,17 @@ test('[PM7 PM8] a crash between start and answer leaves an obligation, and the r
   expect(ana.owed()).toEqual([]);
 });
 
+test('[OB4 PM12] work that was put off by a clock years ahead is sent within minutes once the clock is right', async () => {
+  const [ana] = await twoLive();
+  ana.sync.pause();
+  const { action } = ana.create('put off');
+  const yearsAhead = bench.time.elapsedMs + Date.UTC(2090, 0, 1);
+  ana.state.write(() => ana.state.markUnknown([action], { code: 'ledger-unreachable' }, yearsAhead));
+  ana.sync.resume();
+  await bench.until('sent', () => ana.state.outcome(action)?.state === 'ordered', 180_000);
+  expect(ana.state.nextRetryAtMs('main')).toBe(null);
+});
+
 test('[HL1 HL4] a ledger that lost its history stops the log, loses nothing, and adopting goes on by repair', async () => {
   const [ana] = await twoLive();
   ana.create('kept');
