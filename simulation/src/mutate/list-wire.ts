@@ -51,7 +51,7 @@ export const WIRE_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/sync/pull.ts',
     find: "  if (epoch !== null && page.epoch !== epoch) return { code: 'history-changed', facts: { epoch: page.epoch } };\n",
     replace: '',
-    tests: ['packages/replica/src/engine/sync/answers.test.ts', 'packages/replica/src/engine/sync/loop.test.ts'],
+    tests: ['packages/replica/src/engine/sync/repair.test.ts'],
   },
   {
     name: 'account-not-compared',
@@ -59,7 +59,7 @@ export const WIRE_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/sync/handshake.ts',
     find: "  if (answer.account !== parts.state.identity.account)\n    return { next: 'wait-whole', phase: 'other-account', fault: { code: 'other-account' } };\n",
     replace: '',
-    tests: ['packages/replica/src/engine/sync/sign-in.test.ts', 'packages/replica/src/engine/sync/answers.test.ts'],
+    tests: ['packages/replica/src/engine/sync/sign-in.test.ts'],
   },
   {
     name: 'clone-keeps-its-id',
@@ -67,7 +67,7 @@ export const WIRE_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/sync/whole.ts',
     find: '    parts.state.renewReplicaId();\n',
     replace: '',
-    tests: ['packages/replica/src/engine/sync/sign-in.test.ts', 'packages/replica/src/engine/sync/answers.test.ts'],
+    tests: ['packages/replica/src/engine/sync/sign-in.test.ts'],
   },
   {
     name: 'live-while-behind',

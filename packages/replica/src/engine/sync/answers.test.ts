@@ -11,6 +11,7 @@ import {
   type Script,
   withHeaders,
 } from './bench.fixture.ts';
+import { namesEveryOperation } from './push.ts';
 
 let bench: Bench;
 let ana: BenchDevice;
@@ -320,4 +321,26 @@ test('[RT3 F114] a reader whose writing is refused goes on reading, and nothing 
   expect(ana.sync.status).toMatchObject({ unsent: 1, reason: { code: 'not-allowed' } });
   ana.script = null;
   await bench.until('tried again', () => isLive(ana), 70_000);
+});
+
+test('[PM4] an answer names every operation exactly once, and nothing else', () => {
+  const asked = ['a', 'b'].map((requestId) => ({
+    requestId,
+    actionId: requestId,
+    events: [],
+    merge: 'fields' as const,
+  }));
+  const named = (...ids: string[]) =>
+    namesEveryOperation(
+      asked,
+      ids.map((requestId) => ({ requestId, status: 'refused' as const, code: 'internal' as const })),
+    );
+  expect([named('b', 'a'), named('a'), named(), named('a', 'a'), named('a', 'c'), named('a', 'b', 'b')]).toEqual([
+    true,
+    false,
+    false,
+    false,
+    false,
+    false,
+  ]);
 });

@@ -326,6 +326,19 @@ export const refusal = (
 
 export const never = (): Promise<WireResponse> => new Promise(() => {});
 
+/** Changes an answer of the ledger to a request of this kind. */
+export const rewritten =
+  (part: string, change: (body: any) => void): Script =>
+  (url, request, forward) => {
+    if (!url.includes(part)) return undefined;
+    return forward(url, request).then(async (given) => {
+      const text = await given.text();
+      const body = JSON.parse(text);
+      if (given.status === 200) change(body);
+      return { status: given.status, headers: given.headers, text: () => Promise.resolve(JSON.stringify(body)) };
+    });
+  };
+
 /** The answer, with other headers. */
 export async function withHeaders(
   response: Promise<WireResponse>,

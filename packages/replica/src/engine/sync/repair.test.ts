@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type Bench, type BenchDevice, createBench, type Script } from './bench.fixture.ts';
+import { type Bench, type BenchDevice, createBench, rewritten } from './bench.fixture.ts';
 
 let bench: Bench;
 let ana: BenchDevice;
@@ -25,19 +25,6 @@ function damage(device: BenchDevice): void {
   database.exec("UPDATE main.note SET title = 'damaged' WHERE title = 'note 3'");
   database.exec(`UPDATE hf_log SET signature = '${'ab'.repeat(32)}'`);
 }
-
-/** Changes an answer of the ledger to a request of this kind. */
-const rewritten =
-  (part: string, change: (body: any) => void): Script =>
-  (url, request, forward) => {
-    if (!url.includes(part)) return undefined;
-    return forward(url, request).then(async (given) => {
-      const text = await given.text();
-      const body = JSON.parse(text);
-      if (given.status === 200) change(body);
-      return { status: given.status, headers: given.headers, text: () => Promise.resolve(JSON.stringify(body)) };
-    });
-  };
 
 test('[P3 PM9] a state that differs at a position in the log is fetched anew and swapped, with outbox and commits kept', async () => {
   const signature = ana.state.log('main')?.signature;
@@ -167,4 +154,20 @@ test('[DG3] another epoch of the same history is taken from a handshake, and wor
   ana.sync.kick('manual');
   await bench.until('taken', () => ana.state.log('main')?.epoch === 'another-epoch');
   expect(ana.state.counts().lost).toBe(0);
+});
+
+test('[DG3 IN3] a page of another epoch is not applied before a handshake has told of it', async () => {
+  ana.sync.pause();
+  const head = ana.state.log('main')?.head ?? 0;
+  ben.create('of another history');
+  await bench.until('sent', () => isLive(ben));
+  ana.script = rewritten('/events?', (body) => {
+    body.epoch = 'another-epoch';
+  });
+  ana.sync.resume();
+  await bench.time.advance(60_000);
+  expect(ana.paths().filter((path) => path.endsWith('/events')).length).toBeGreaterThan(0);
+  expect([ana.state.log('main')?.head, ana.titles().includes('of another history')]).toEqual([head, false]);
+  ana.script = null;
+  await bench.until('goes on', () => ana.titles().includes('of another history'), 120_000);
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { answer, type Bench, type BenchDevice, createBench, loginPage, refusal } from './bench.fixture.ts';
+import { answer, type Bench, type BenchDevice, createBench, loginPage, refusal, rewritten } from './bench.fixture.ts';
 
 let bench: Bench;
 let ana: BenchDevice;
@@ -111,6 +111,20 @@ test('[AC2] a ledger that names another account gets nothing and takes nothing',
   ana.token = () => 'ana';
   ana.sync.credentialsChanged();
   await bench.until('goes on', () => isLive(ana), 5_000);
+});
+
+test('[AC2] an answer in the name of another account stops the replica, also where the ledger itself sees no reason', async () => {
+  ana.sync.pause();
+  ana.create('private');
+  ana.script = rewritten('/handshake', (body) => {
+    body.account = 'eve';
+  });
+  const before = ana.sent.length;
+  ana.sync.resume();
+  await bench.until('noticed', () => ana.sync.status.phase === 'other-account');
+  await bench.time.advance(600_000);
+  expect(ana.paths(before)).toEqual(['/handshake']);
+  expect(ana.sync.status.unsent).toBe(1);
 });
 
 test('[AC1] an app that cannot give a credential is asked again later, and nothing is owed', async () => {

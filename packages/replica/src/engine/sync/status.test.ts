@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { answer, type Bench, type BenchDevice, createBench, never } from './bench.fixture.ts';
 import { createCancel } from './cancel.ts';
+import { createLogFacts } from './facts.ts';
+import { statusOf } from './status.ts';
 
 let bench: Bench;
 let ana: BenchDevice;
@@ -149,4 +151,30 @@ test('[SY1] whatever asks for a cycle while one runs gets exactly one more', asy
   for (let at = 0; at < 10; at += 1) ana.sync.kick('manual');
   await bench.time.advance(5_000);
   expect(ana.paths(before)).toEqual(['/handshake', '/handshake']);
+});
+
+test('[I30] a log that lacks events of which its ledger told is catching up, however alive its socket is', async () => {
+  ana.sync.start();
+  await bench.until('live', () => isLive(ana));
+  const log = ana.state.log('main');
+  if (log === undefined) throw new Error('no log');
+  const phaseAt = (ledgerHead: number) =>
+    statusOf({
+      phase: 'live',
+      reason: null,
+      isPaused: false,
+      counts: ana.state.counts(),
+      logs: [
+        {
+          log,
+          facts: { ...createLogFacts('main'), isProven: true, provenAtMs: 0, ledgerHead },
+          progress: undefined,
+          isCovered: true,
+        },
+      ],
+      nowMs: 0,
+      proofMs: 1,
+      retryInMs: null,
+    }).phase;
+  expect([phaseAt(log.head), phaseAt(log.head + 1)]).toEqual(['live', 'catching-up']);
 });
