@@ -344,3 +344,21 @@ test('[PM4] an answer names every operation exactly once, and nothing else', () 
     false,
   ]);
 });
+
+test('[PM5 I21] an answer that could not be written is owed at once, and asked for again', async () => {
+  const state = ana.state as { recordResults: BenchDevice['state']['recordResults'] };
+  const real = state.recordResults.bind(ana.state);
+  let owedAfter: readonly string[] | null = null;
+  state.recordResults = () => {
+    state.recordResults = real;
+    ana.state.onChange(() => {
+      owedAfter ??= ana.owed();
+    });
+    throw new Error('disk I/O error');
+  };
+  const { action } = ana.create('not written');
+  await bench.until('failed', () => owedAfter !== null);
+  expect(owedAfter).toHaveLength(1);
+  await bench.until('answered', () => ana.state.outcome(action)?.state === 'ordered');
+  expect(ana.owed()).toEqual([]);
+});
