@@ -1,6 +1,7 @@
 import {
   asSet,
   type Change,
+  changeIssues,
   type Issue,
   type Json,
   type JsonObject,
@@ -8,7 +9,6 @@ import {
   ownValue,
   type RecordedChange,
   rankBetween,
-  valueIssue,
 } from '@holdfast/core';
 import { stop } from './fault-error.ts';
 import type { LocalEntities, LocalEntity } from './local.ts';
@@ -57,6 +57,12 @@ export function makeChange(parts: ChangeParts): Changed {
     return stop('invalid-change', {
       issues: [{ path: [change.entity], code: 'unknown-entity', message: 'the schema has no such entity' }],
     });
+  // CM3: the recorder made only what passes; a page of another version, a daemon's client or a file may not have.
+  const found = parts.names === 'wire' ? [] : changeIssues(model.type, model.data, change);
+  if (found.length > 0) {
+    parts.issues.push(...found);
+    return { change: null, type: '', follow: [], needs: [], requires: [], isUnderRules: false };
+  }
   switch (change.do) {
     case 'create':
     case 'put':
@@ -146,32 +152,19 @@ function makeUpdate(
   return isEmpty && change.verb === undefined ? null : update;
 }
 
-/** By wire name, each value checked for its field (CM3). */
+/** By wire name. */
 function wired(parts: ChangeParts, model: EntityModel, values: JsonObject): Record<string, Json> {
   const fields: [string, Json][] = [];
   for (const [name, value] of Object.entries(values)) {
     const field = column(parts, model, name);
     if (field === undefined) continue;
-    const issue = parts.names === 'wire' ? null : valueProblem(parts, model, field, value);
-    if (issue !== null) parts.issues.push(issue);
-    else fields.push([field.wire, field.data.kind === 'setOf' && isList(value) ? asSet(value) : value]);
+    fields.push([field.wire, field.data.kind === 'setOf' && isList(value) ? asSet(value) : value]);
   }
   fields.sort(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(fields);
 }
 
 const isList = (value: Json): value is readonly Json[] => Array.isArray(value);
-
-const valueProblem = (parts: ChangeParts, model: EntityModel, field: ColumnModel, value: Json): Issue | null =>
-  field.data.kind === 'serial'
-    ? NOT_SETTABLE(parts, field.name)
-    : valueIssue(value, field.data, [model.type, field.name]);
-
-const NOT_SETTABLE = (parts: ChangeParts, name: string): Issue => ({
-  path: [parts.change.entity, name],
-  code: 'not-settable',
-  message: 'the ledger numbers this',
-});
 
 /** A field that this schema does not know (EV5). */
 const unknownField = (wire: string): ColumnModel => ({

@@ -153,3 +153,38 @@ test('[CM6] a commit of 512 events is taken and of 513 refused, as one beyond 1 
   device.commit(many(LIMITS.commitEventsMax));
   expect(device.rows('issue')).toHaveLength(LIMITS.commitEventsMax + 1);
 });
+
+/** What a page of another version, a daemon's client or a file may ask for, and the recorder never makes (CM3). */
+const NOT_THE_SCHEMAS: readonly (readonly [string, RecordedChange, readonly [field: string, code: string]])[] = [
+  [
+    'unsets a field that must be there',
+    { do: 'update', entity: 'issue', id: 'i1', unset: ['title'] },
+    ['title', 'not-optional'],
+  ],
+  ['adds to a text', { do: 'update', entity: 'issue', id: 'i1', inc: { title: 1 } }, ['title', 'not-settable']],
+  ['sets a counter', { do: 'update', entity: 'issue', id: 'i1', set: { votes: 3 } }, ['votes', 'not-settable']],
+  [
+    'puts an element into a text',
+    { do: 'update', entity: 'issue', id: 'i1', add: { title: ['x'] } },
+    ['title', 'not-settable'],
+  ],
+  [
+    'creates without a required field',
+    { do: 'create', entity: 'issue', id: 'i2', fields: { status: 'todo' } },
+    ['title', 'missing'],
+  ],
+];
+
+test.each(NOT_THE_SCHEMAS)(
+  '[CM3] the host refuses a change that %s, and names the field',
+  (_what, change, [field, code]) => {
+    const { device } = connected();
+    const before = device.row('issue', 'i1');
+    const outcome = device.state.commit(device.request([rename('B'), change]));
+    expect(outcome).toMatchObject({
+      ok: false,
+      fault: { code: 'invalid-change', facts: { issues: [{ path: ['issue', field], code }] } },
+    });
+    expect([device.row('issue', 'i1'), drafts(device)]).toEqual([before, []]);
+  },
+);
