@@ -27,13 +27,14 @@ export type {
   DeskItem,
   ReadTx,
   Replica,
+  ScopedUndo,
   Settled,
   Subject,
   Undo,
 } from './client/replica.ts';
 export type { EarlierWrite, Write } from './client/write.ts';
 export type { Signal } from './host/observe.ts';
-export type { JournalEntry } from './link/messages.ts';
+export type { JournalEntry, UndoState } from './link/messages.ts';
 export type { LogStatus, Phase, Status } from './link/status.ts';
 export type { WorkerLike } from './node/worker-client.ts';
 

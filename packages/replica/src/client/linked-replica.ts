@@ -19,7 +19,18 @@ import { commitAll } from './commit-all.ts';
 import { isHoldfastError, told } from './holdfast-error.ts';
 import { createLiveRegistry, type Live, type LiveRegistry } from './live.ts';
 import { type CompileQuery, createQueryCompiler, type Query } from './query-compiler.ts';
-import type { CommitOptions, Desk, DeskItem, NotAPromise, ReadTx, Replica, Settled, Subject, Undo } from './replica.ts';
+import type {
+  CommitOptions,
+  Desk,
+  DeskItem,
+  NotAPromise,
+  ReadTx,
+  Replica,
+  ScopedUndo,
+  Settled,
+  Subject,
+  Undo,
+} from './replica.ts';
 import { rowMaker } from './rows.ts';
 import { createSubject, type WritableSubject } from './subject.ts';
 import { type TransactParts, transact } from './transact.ts';
@@ -247,6 +258,11 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
       else await this.#ask('redo', { scope: 'main' });
       state.set(await this.#ask('undoState', { scope: 'main' }));
     };
+    const scoped = (scope: string): ScopedUndo => ({
+      state: () => this.#ask('undoState', { scope }),
+      undo: async (o) => void (await this.#ask('undo', { scope, skipChanged: o?.skipChanged === true })),
+      redo: async () => void (await this.#ask('redo', { scope })),
+    });
     return {
       get can() {
         return state.current.can;
@@ -262,6 +278,7 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
       },
       undo: (o) => ask('undo', o?.skipChanged === true),
       redo: () => ask('redo', false),
+      in: scoped,
       subscribe: (run) => state.subscribe(run),
     };
   }

@@ -418,3 +418,19 @@ test('[TM1] journal, history and facts tell people what happened', async () => {
     counts: { unsent: 0 },
   });
 });
+
+test('[CM7] each scope of undo has a stack of its own, and says what is on it', async () => {
+  const id = await replica.commit((tx) => tx.issue.create({ title: 'A' }), { label: 'New' });
+  const editor = replica.undo.in('editor');
+  expect(await editor.state()).toEqual({ can: false, canRedo: false });
+  await replica.commit((tx) => tx.issue.update(id, { title: 'B' }), { label: 'Type', undo: 'editor' });
+  expect(await editor.state()).toMatchObject({ can: true, label: 'Type' });
+  expect(replica.undo.label).toBe('New');
+  await editor.undo();
+  expect([await titles(), await editor.state()]).toEqual([['A'], { can: false, canRedo: true, redoLabel: 'Type' }]);
+  await editor.redo();
+  expect(await titles()).toEqual(['B']);
+  await editor.undo();
+  await replica.undo.undo();
+  expect(await titles()).toEqual([]);
+});

@@ -1,6 +1,6 @@
 import type { Id, JsonObject, Row, Schema, StoredEvent, Tx } from '@holdfast/core';
 import type { WaitSignal } from '../link/link.ts';
-import type { JournalEntry } from '../link/messages.ts';
+import type { JournalEntry, UndoState } from '../link/messages.ts';
 import type { Status } from '../link/status.ts';
 import type { Live } from './live.ts';
 import type { Query } from './query-compiler.ts';
@@ -87,6 +87,16 @@ export interface Undo {
   undo(o?: { readonly skipChanged?: boolean }): Promise<void>;
   redo(): Promise<void>;
   subscribe(run: () => void): () => void;
+  /** The stack of another scope, as `commit(…, { undo: scope })` names it: an editor's own undo, beside the app's. */
+  in(scope: string): ScopedUndo;
+}
+
+/** Asked of the host each time: nobody is told when it changes. */
+export interface ScopedUndo {
+  state(): Promise<UndoState>;
+  /** As `Undo.undo`. Does nothing where there is nothing to undo. */
+  undo(o?: { readonly skipChanged?: boolean }): Promise<void>;
+  redo(): Promise<void>;
 }
 
 export interface Settled {
