@@ -1,7 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { checkSchema, nextSnapshot, type SchemaSnapshot, schemaData } from '@holdfast/core';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { checkSchema, checkSnapshot, nextSnapshot, type SchemaSnapshot, schemaData } from '@holdfast/core';
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
+import { Failure } from '../failure.ts';
 import { loadSchema } from '../load-schema.ts';
 import type { CommandContext } from '../main.ts';
 
@@ -54,11 +55,24 @@ export function registerSchema(program: Command, context: CommandContext): void 
     });
 }
 
+/** Null where there is none yet. What is no snapshot is refused with what is wrong in it: nothing could be compared. */
 function readSnapshot(path: string): SchemaSnapshot | null {
+  if (!existsSync(path)) return null;
+  const read = checkSnapshot(jsonOf(readFileSync(path, 'utf8')));
+  if (read.ok) return read.value;
+  const { path: at = '', reason = 'it is no JSON' } = read.fault.facts ?? {};
+  throw new Failure({
+    code: 'schema-not-loaded',
+    what: `${path} is no schema snapshot: ${at === '' ? '' : `${String(at)}: `}${String(reason)}.`,
+    why: 'Nothing was compared: what devices in the field hold is known from it alone.',
+    next: 'Take it from version control, or resolve the merge in it.',
+  });
+}
+
+function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as SchemaSnapshot;
-  } catch (cause) {
-    if ((cause as { code?: string }).code === 'ENOENT') return null;
-    throw cause;
+    return JSON.parse(text);
+  } catch {
+    return null;
   }
 }
