@@ -1,13 +1,10 @@
 import {
-  canonical,
   type DecodedOperation,
   type DecodedPush,
   type Digest,
   decodePushRequest,
   type Fault,
-  fail,
   type Json,
-  LIMITS,
   type Outcome,
   ok,
   operationIdentity,
@@ -50,8 +47,7 @@ export function readPush(actor: Actor, ref: LogRef, json: Json, digest: Digest):
   const decoded = decodePushRequest(json);
   if (!decoded.ok) return decoded;
   const { position, replica, operations } = decoded.value;
-  const raw = (json as { readonly operations: readonly Json[] }).operations;
-  const read = operations.map((operation, at) => readOperation(operation, raw[at] as Json, digest));
+  const read = operations.map((operation) => readOperation(operation, digest));
   return ok(pushOf({ actor, ref, position, replica, operations: read, continues: false, companions: read.length - 1 }));
 }
 
@@ -72,8 +68,8 @@ export const singly = (push: ReadPush): readonly ReadPush[] =>
     pushOf({ ...push, operations: [operation], continues: push.continues || at > 0 }),
   );
 
-function readOperation(decoded: DecodedOperation, raw: Json, digest: Digest): ReadOperation {
-  if (!decoded.ok) return { isRead: false, requestId: decoded.requestId, fault: sizeFault(raw) ?? decoded.fault };
+function readOperation(decoded: DecodedOperation, digest: Digest): ReadOperation {
+  if (!decoded.ok) return { isRead: false, requestId: decoded.requestId, fault: decoded.fault };
   return {
     isRead: true,
     operation: decoded.operation,
@@ -86,25 +82,6 @@ export function measured(actionId: string, texts: readonly string[], digest: Dig
   let bytes = 0;
   for (const size of sizes) bytes += size;
   return { texts, sizes, bytes, identity: operationIdentity(actionId, texts, digest) };
-}
-
-/** What the decoder refuses for its size is told as such, with the limit. */
-function sizeFault(raw: Json): Fault<'too-large'> | null {
-  const events = (raw as { readonly events?: Json }).events;
-  if (!Array.isArray(events)) return null;
-  if (events.length > LIMITS.commitEventsMax)
-    return fail('too-large', { limit: 'commitEventsMax', max: LIMITS.commitEventsMax, found: events.length }).fault;
-  for (const [at, event] of (events as readonly Json[]).entries()) {
-    const bytes = utf8Length(canonical(event));
-    if (bytes > LIMITS.eventBytesMax)
-      return fail('too-large', {
-        limit: 'eventBytesMax',
-        max: LIMITS.eventBytesMax,
-        found: bytes,
-        path: `events[${at}]`,
-      }).fault;
-  }
-  return null;
 }
 
 export const requestIdOf = (one: ReadOperation): string => (one.isRead ? one.operation.requestId : one.requestId);
