@@ -42,6 +42,7 @@ export const ENGINE_LIMITS: EngineLimits = {
   groupEventsMax: 4_096,
   groupBytesMax: 8 * 1024 * 1024,
   pageCacheBytesMax: 32 * 1024 * 1024,
+  socketsPerAccountMax: 200,
   pingMs: 25_000,
   accessCheckMs: 4_000,
 };

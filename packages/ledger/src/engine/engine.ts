@@ -103,6 +103,8 @@ export interface EngineLimits {
   readonly groupBytesMax: number;
   /** Page texts kept in memory, all logs together (LG15). */
   readonly pageCacheBytesMax: number;
+  /** Open sockets of one account in all workspaces; beyond: `rate-limited`. A replica has one. */
+  readonly socketsPerAccountMax: number;
   readonly pingMs: number;
   readonly accessCheckMs: number;
 }

@@ -38,6 +38,8 @@ export interface LiveSession extends LiveConnection {
   readonly workspace: string;
   /** Null until `hello` was accepted. */
   readonly replica: { readonly id: string; readonly generation: number } | null;
+  /** The verified account; null until `hello` was accepted. */
+  readonly account: string | null;
   readonly logs: number;
   /** Time has passed: pings, silence, expiry, revocation. */
   tick(nowMs: number): void;
@@ -54,7 +56,12 @@ export function createLiveSession(
   socket: LiveSocket,
   access: LiveAccess,
   parts: LiveParts,
-  hooks: { readonly admitted: (session: LiveSession) => void; readonly closed: (session: LiveSession) => void },
+  hooks: {
+    /** S35: false where this account has as many sockets as it may. */
+    readonly mayEnter: (account: string, replica: string) => boolean;
+    readonly admitted: (session: LiveSession) => void;
+    readonly closed: (session: LiveSession) => void;
+  },
 ): LiveSession {
   const { clock, random, limits, logger } = parts;
   let state: 'waiting' | 'admitting' | 'open' | 'closed' = 'waiting';
@@ -209,6 +216,7 @@ export function createLiveSession(
       return andThen(meetFence(actor, hello.replica), (refused) => {
         if (state === 'closed') return;
         if (refused !== null) return refuse(CLOSE.outranked, refused);
+        if (!hooks.mayEnter(actor.account, hello.replica.id)) return refuseCode(CLOSE.malformed, 'rate-limited');
         admitted = { actor, replica: hello.replica };
         state = 'open';
         checkedMs = clock.monotonic();
@@ -295,6 +303,9 @@ export function createLiveSession(
     workspace,
     get replica() {
       return admitted?.replica ?? null;
+    },
+    get account() {
+      return admitted?.actor.account ?? null;
     },
     get logs() {
       return follows.size;

@@ -339,3 +339,27 @@ describe('ends', () => {
     await w[Symbol.asyncDispose]();
   });
 });
+
+describe('how many sockets', () => {
+  test('[RT1 S35] an account has so many sockets in all workspaces, one per replica, and another account has its own', async () => {
+    await using w = world({ limits: { socketsPerAccountMax: 2 } });
+    await w.head();
+    const greeted = async (replica: string, access?: LiveAccess) => {
+      const peer = connect(w, access);
+      peer.say(hello(replica));
+      await settled();
+      return peer;
+    };
+    const first = await greeted('one');
+    await greeted('two');
+    const third = await greeted('three');
+    expect(third.frames).toMatchObject([{ type: 'refused', code: 'rate-limited' }]);
+    expect(third.closed).toMatchObject({ code: 1008 });
+    // Who comes again takes his own place.
+    const again = await greeted('one');
+    expect([again.frames[0]?.type, first.closed]).toEqual(['welcome', { code: 4409, reason: 'replaced' }]);
+    expect((await greeted('four', admitAs(BEN))).frames[0]?.type).toBe('welcome');
+    again.connection?.closed();
+    expect((await greeted('three')).frames[0]?.type).toBe('welcome');
+  });
+});

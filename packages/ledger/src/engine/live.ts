@@ -43,6 +43,14 @@ export function createLive(parts: LiveParts): Live {
     for (const session of [...sessions]) session.tick(nowMs);
   };
 
+  /** One's own earlier socket does not count: it is about to be replaced. */
+  const mayEnter = (workspace: string, account: string, replica: string): boolean => {
+    let open = 0;
+    for (const other of sessions)
+      if (other.account === account && (other.replica?.id !== replica || other.workspace !== workspace)) open += 1;
+    return open < parts.limits.socketsPerAccountMax;
+  };
+
   /** A replica has one socket: what the old one still waits for, the new one asked for again. */
   const admitted = (session: LiveSession): void => {
     const own = session.replica;
@@ -62,6 +70,7 @@ export function createLive(parts: LiveParts): Live {
   return {
     connect: (workspace, socket, access) => {
       const session = createLiveSession(workspace, socket, access, parts, {
+        mayEnter: (account, replica) => mayEnter(workspace, account, replica),
         admitted,
         closed: (gone) => sessions.delete(gone),
       });
