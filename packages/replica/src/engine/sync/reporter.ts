@@ -99,6 +99,7 @@ export function createReporter(of: {
       of.kickAll();
     },
     stalled: (reason) => {
+      if (session.phase === 'stalled') return;
       parts.journal.write('watchdog', { did: 'stalled', code: reason.code });
       session.signal('stalled', reason);
     },
@@ -113,9 +114,8 @@ export function createReporter(of: {
     return {
       hasWork: isWaiting && !of.isPaused() && !session.stands,
       isReachable: REACHABLE.has(session.phase),
-      marker: logs
-        .map(({ log, progress }, at) => `${log.head}/${flowing[at]}/${progress?.head}/${progress?.cursor}`)
-        .join(),
+      marker: logs.map(({ log, progress }) => `${log.head}/${progress?.head}/${progress?.cursor}`).join(),
+      waiting: flowing.reduce((sum, count) => sum + count, 0),
       waitsFor: waitsForAll(logs),
     };
   };

@@ -15,8 +15,10 @@ export interface Watched {
   /** Work on its way, or a log that is behind. */
   readonly hasWork: boolean;
   readonly isReachable: boolean;
-  /** Changes whenever anything moved. */
+  /** Changes whenever anything moved, apart from what `waiting` counts. */
   readonly marker: string;
+  /** Batches on their way. Fewer is progress; more is only somebody at work. */
+  readonly waiting: number;
   /** What it waits for, if it moves no more. */
   readonly waitsFor: Fault;
 }
@@ -26,6 +28,7 @@ export function createWatchdog(parts: {
   readonly stallMs: number;
   readonly watch: () => Watched;
   readonly kick: () => void;
+  /** Said again at every look until something moves: the ledger may have been away in between. */
   readonly stalled: (reason: Fault) => void;
   readonly moved: () => void;
 }): Watchdog {
@@ -33,6 +36,7 @@ export function createWatchdog(parts: {
   const intervalMs = Math.max(1, Math.floor(stallMs / 3));
   let cancelTimer: (() => void) | null = null;
   let marker = '';
+  let waiting = 0;
   let movedAtMs = 0;
   let lookedAtMs = 0;
   let stage: 'moving' | 'kicked' | 'stalled' = 'moving';
@@ -42,16 +46,24 @@ export function createWatchdog(parts: {
     const nowMs = clock.monotonic();
     const hasSlept = wasWatching && nowMs - lookedAtMs > 3 * intervalMs;
     lookedAtMs = nowMs;
-    if (!watched.hasWork || !watched.isReachable || watched.marker !== marker || hasSlept) {
+    const hasMoved = !wasWatching || watched.marker !== marker || watched.waiting < waiting;
+    waiting = watched.waiting;
+    if (!watched.hasWork || hasMoved || hasSlept) {
       marker = watched.marker;
       movedAtMs = nowMs;
       if (stage === 'stalled') parts.moved();
       stage = 'moving';
+    } else if (!watched.isReachable) {
+      // It waits for the network now. That ends no stall: only what moves does.
+      movedAtMs = nowMs;
+      if (stage === 'kicked') stage = 'moving';
     } else if (nowMs - movedAtMs >= stallMs && stage === 'moving') {
       stage = 'kicked';
       parts.kick();
     } else if (nowMs - movedAtMs >= stallMs + intervalMs && stage === 'kicked') {
       stage = 'stalled';
+      parts.stalled(watched.waitsFor);
+    } else if (stage === 'stalled') {
       parts.stalled(watched.waitsFor);
     }
     if (watched.hasWork) again();
