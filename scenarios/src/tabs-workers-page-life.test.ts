@@ -121,7 +121,7 @@ test('[I19 I22 I29] sleeping tab owns the connection; everyone waits: others tak
   expect(profile.look()).toEqual({ findings: [], unsent: 0 });
 });
 
-// Seen to fail with lanes.ts waiting for visibility before a push.
+// Seen to fail with push.ts choosing nothing while the device is hidden.
 test('[I29] hidden tab never sends: what a hidden tab commits is sent by a timer, or by whoever opens the file next', async () => {
   const profile = browser.profile('ana');
   profile.start();
@@ -149,7 +149,7 @@ const v2 = defineSchema({
   }),
 });
 
-// Seen to fail with replica-store.ts comparing no generation, and with widen.ts writing a row's kept fields anew.
+// Seen to fail with replica-store.ts comparing no generation in `#fence`.
 test('[I13 I22] two code versions share a store; newer one erases the other: the older is fenced, and both texts stay', async () => {
   const profile = browser.profile('ana', { schema: v1 });
   const old = profile.start();

@@ -61,4 +61,19 @@ export const WAITING: readonly WaitingScenario[] = [
     waitsFor: 'the daemon',
     runsAlready: 'hosts and ledgers as processes that hold a file',
   },
+  {
+    scenario: 'compaction never runs in short sessions',
+    waitsFor: 'compaction of the ledger',
+    runsAlready: 'history on the device, pruned at every start',
+  },
+  {
+    scenario: 'lone surrogate or NUL',
+    waitsFor: 'the PostgreSQL store',
+    runsAlready: 'the SQLite store and two devices',
+  },
+  {
+    scenario: 'localhost: Origin = Host is not enough',
+    waitsFor: 'the daemon: a list of allowed hosts, and 421 for others',
+    runsAlready: 'a ledger on localhost, asked under a foreign name',
+  },
 ];
