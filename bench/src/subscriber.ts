@@ -27,8 +27,9 @@ export function subscribe(
       else if (frame.type === 'ready') resolve({ close: () => socket.terminate() });
       else if (frame.type === 'ping') say({ type: 'pong', nonce: frame.nonce });
       else if (frame.type === 'events') {
-        say({ type: 'ack', log: 'main', version: frame.through.version });
         run(frame);
+        // As a device does: after its own commit, so never in the same breath.
+        setImmediate(() => say({ type: 'ack', log: 'main', version: frame.through.version }));
       } else reject(new Error(JSON.stringify(frame)));
     });
   });

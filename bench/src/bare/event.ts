@@ -1,4 +1,7 @@
-/** What the bare side moves instead of an event: an edit's facts, about as long as an event of ours. */
+/**
+ * What the bare side moves instead of an event: an edit's facts. `body` is as long as a draft of ours, the whole about as
+ * long as a stored event.
+ */
 export interface BareEvent {
   readonly id: string;
   readonly entity: string;
@@ -6,8 +9,11 @@ export interface BareEvent {
   readonly body: string;
 }
 
+/** As long as an id of ours. */
+export const bareId = (kind: string, at: number): string => `${kind}-${at}-`.padEnd(36, '0');
+
 export function bareEdit(at: number, entity: string, title: string): BareEvent {
-  const id = `event-${at}`;
+  const id = bareId('event', at);
   const body = JSON.stringify({
     id,
     type: 'issue.updated',

@@ -6,14 +6,28 @@ import type { BareEvent } from './event.ts';
 import { openBare } from './sqlite.ts';
 
 /**
- * The least server: takes events by POST, appends those of requests that arrive together in one durable transaction, tells every socket. GET gives
- * all issues, or all events with `/events`.
+ * The least server that does a ledger's work: takes events by POST, appends those of requests that arrive together in one
+ * durable transaction, tells every socket, and answers with the number of the last event. A POST with `?after=N`, from a
+ * device without a socket, is also answered with what others appended after that number, as a ledger answers a push: or
+ * one side would carry every writer's events to every other, and the other side would not. GET gives all issues, or all
+ * events with `/events`.
  */
 export interface BareHub {
   readonly url: string;
   readonly db: DatabaseSync;
   close(): Promise<void>;
 }
+
+interface Asked {
+  /** A JSON list of events. */
+  readonly text: string;
+  /** Null: it has a socket, and is told nothing here. */
+  readonly after: number | null;
+  readonly answer: (body: string) => void;
+}
+
+/** Requests that are remembered for answers: more than any writer here is behind. */
+const TOLD_MAX = 256;
 
 export async function openBareHub(file: string): Promise<BareHub> {
   const db = openBare(file, { durability: 'full' });
@@ -29,16 +43,38 @@ export async function openBareHub(file: string): Promise<BareHub> {
     }
     db.exec('COMMIT');
   };
-  // Requests that arrive together are one transaction: group commit.
-  let queue: { readonly text: string; readonly answer: () => void }[] = [];
+  // Requests that arrive together are one transaction: group commit. As the ledger does, a group waits for one more turn
+  // as long as the last one brought a request, so that both sides pay as many syncs.
+  let queue: Asked[] = [];
+  const told: { readonly to: number; readonly text: string }[] = [];
+  let head = 0;
+  const gather = (before: number) =>
+    setImmediate(() => {
+      if (queue.length > before) gather(queue.length);
+      else appendGroup();
+    });
   const appendGroup = () => {
     const group = queue;
     queue = [];
-    append(group.flatMap(({ text }) => JSON.parse(text) as BareEvent[]));
-    for (const { text, answer } of group) {
+    const events = group.map(({ text }) => JSON.parse(text) as BareEvent[]);
+    append(events.flat());
+    const first = told.length;
+    for (const [at, { text }] of group.entries()) {
+      head += (events[at] as BareEvent[]).length;
+      told.push({ to: head, text: text.slice(1, -1) });
       for (const socket of sockets.clients) socket.send(text);
-      answer();
     }
+    for (const [at, { after, answer }] of group.entries())
+      answer(`{"through":${head},"events":[${others(after, first + at)}]}`);
+    told.splice(0, told.length - TOLD_MAX);
+  };
+  /** The texts as they came, without the one that asks. */
+  const others = (after: number | null, own: number): string => {
+    if (after === null) return '';
+    return told
+      .filter(({ to }, at) => to > after && at !== own)
+      .map(({ text }) => text)
+      .join(',');
   };
   const server = createServer((asked, response) => {
     if (asked.method === 'GET') {
@@ -50,8 +86,16 @@ export async function openBareHub(file: string): Promise<BareHub> {
     asked.on('data', (part: Buffer) => parts.push(part));
     asked.on('end', () => {
       const text = Buffer.concat(parts).toString('utf8');
-      queue.push({ text, answer: () => response.end('{}') });
-      if (queue.length === 1) setImmediate(appendGroup);
+      const after = /\?after=(\d+)$/.exec(asked.url ?? '')?.[1];
+      queue.push({
+        text,
+        after: after === undefined ? null : Number(after),
+        answer: (body) => {
+          response.setHeader('Content-Type', 'application/json');
+          response.end(body);
+        },
+      });
+      if (queue.length === 1) gather(0);
     });
   });
   const sockets = new WebSocketServer({ server });

@@ -24,15 +24,21 @@ export function leafOf(draft: EventDraft, digest: Digest): string {
  * member is the last one of that shape that stands at the top: what comes after it are two short members without quotes
  * inside, so the last match is the draft's own.
  */
-export function leafOfText(draftText: string, digest: Digest): string {
+export const leafOfText = (draftText: string, digest: Digest): string => bytesToHex(leafBytes(draftText, digest));
+
+function leafBytes(draftText: string, digest: Digest): Uint8Array {
   const at = draftText.lastIndexOf('"salt":"');
   const salt = draftText.slice(at + 8, at + 40);
-  return bytesToHex(digest.sha256(hexToBytes(salt), draftText.slice(0, at), draftText.slice(at + 42)));
+  return digest.sha256(hexToBytes(salt), draftText.slice(0, at), draftText.slice(at + 42));
 }
 
 /** chain(n) = SHA-256(chain(n−1) ‖ leaf(n) ‖ canonical envelope). */
 export const chainNext = (previous: string, leaf: string, envelopeText: string, digest: Digest): string =>
   bytesToHex(digest.sha256(hexToBytes(previous), hexToBytes(leaf), envelopeText));
+
+/** The same for an event that is at hand, for whoever links many: bytes in, bytes out. */
+export const chainLink = (previous: Uint8Array, draftText: string, envelopeText: string, digest: Digest): Uint8Array =>
+  digest.sha256(previous, leafBytes(draftText, digest), envelopeText);
 
 /** LG2: SHA-256 over the action id and the canonical drafts in order; the texts are self-delimiting JSON. */
 export const operationIdentity = (actionId: string, draftTexts: readonly string[], digest: Digest): string =>

@@ -33,35 +33,40 @@ export class StateSignature {
   }
 
   add(entity: SignedEntity): void {
-    this.#sum(versionText(entity), 1);
-    for (const field in entity.fields) this.#sum(fieldText(entity, field, entity.fields[field] as Json), 1);
+    this.#whole(entity, 1);
   }
 
   remove(entity: SignedEntity): void {
-    this.#sum(versionText(entity), -1);
-    for (const field in entity.fields) this.#sum(fieldText(entity, field, entity.fields[field] as Json), -1);
+    this.#whole(entity, -1);
   }
 
-  /** From one state of an entity to the next. A field whose value is the same object or scalar costs nothing. */
+  #whole(entity: SignedEntity, sign: 1 | -1): void {
+    const name = nameText(entity);
+    this.#sum(versionText(name, entity.version), sign);
+    for (const field in entity.fields) this.#sum(fieldText(name, field, entity.fields[field] as Json), sign);
+  }
+
+  /** From one state of one entity to the next. A field whose value is the same object or scalar costs nothing. */
   replace(before: SignedEntity | undefined, after: SignedEntity | undefined): void {
     if (before === undefined || after === undefined) {
       if (before !== undefined) this.remove(before);
       if (after !== undefined) this.add(after);
       return;
     }
+    const name = nameText(after);
     if (before.version !== after.version) {
-      this.#sum(versionText(before), -1);
-      this.#sum(versionText(after), 1);
+      this.#sum(versionText(name, before.version), -1);
+      this.#sum(versionText(name, after.version), 1);
     }
     for (const field in before.fields) {
       const old = before.fields[field] as Json;
       const now = ownValue(after.fields, field);
       if (old === now) continue;
-      this.#sum(fieldText(before, field, old), -1);
-      if (now !== undefined) this.#sum(fieldText(after, field, now), 1);
+      this.#sum(fieldText(name, field, old), -1);
+      if (now !== undefined) this.#sum(fieldText(name, field, now), 1);
     }
     for (const field in after.fields)
-      if (!Object.hasOwn(before.fields, field)) this.#sum(fieldText(after, field, after.fields[field] as Json), 1);
+      if (!Object.hasOwn(before.fields, field)) this.#sum(fieldText(name, field, after.fields[field] as Json), 1);
   }
 
   toHex(): string {
@@ -102,9 +107,11 @@ function wordOf(bytes: Uint8Array, word: number): number {
 }
 
 /** Canonical arrays whose first element tells them apart: no field can be made to look like a version. */
-const versionText = ({ type, id, version }: SignedEntity): string => `["v",${quote(type)},${quote(id)},${version}]`;
-const fieldText = ({ type, id }: SignedEntity, field: string, value: Json): string =>
-  `["f",${quote(type)},${quote(id)},${quote(field)},${canonical(value)}]`;
+const versionText = (name: string, version: number): string => `["v",${name},${version}]`;
+const fieldText = (name: string, field: string, value: Json): string =>
+  `["f",${name},${quote(field)},${canonical(value)}]`;
+/** What all texts of one entity share. */
+const nameText = ({ type, id }: SignedEntity): string => `${quote(type)},${quote(id)}`;
 const quote = (text: string): string => JSON.stringify(text);
 
 /** The signature of a whole state, from scratch. */

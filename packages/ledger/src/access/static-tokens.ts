@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash as digestOf, timingSafeEqual } from 'node:crypto';
 import type { Role } from '@holdfast/core';
 import type { Access, Caller } from './access.ts';
 
@@ -7,7 +7,7 @@ export interface StaticToken {
   readonly grants: Readonly<Record<string, Role>>;
 }
 
-const fingerprint = (token: string): Buffer => createHash('sha256').update(token, 'utf8').digest();
+const fingerprint = (token: string): Buffer => digestOf('sha256', token, 'buffer');
 
 /**
  * Fixed tokens, for development and for tests. Tokens are compared as hashes in constant time, and every token is

@@ -32,7 +32,7 @@ import { readPush } from './push-request.ts';
 import { createReader, epochOf, type ReadAnswer } from './read.ts';
 import { serialFieldsOf } from './serials.ts';
 import { refusedByStore } from './store-failure.ts';
-import type { LogRow, NewLog, ReplicaRow } from './store-port.ts';
+import { entityKey, type LogRow, type NewLog, type ReplicaRow } from './store-port.ts';
 import { verifyLog } from './verify.ts';
 
 export const ENGINE_LIMITS: EngineLimits = {
@@ -50,6 +50,8 @@ export const ENGINE_LIMITS: EngineLimits = {
 /** What a ledger of this version does beyond the least (LG12). */
 const CAPABILITIES: readonly string[] = ['live', 'merge-fields', 'run-time-types'];
 const EMPTY_SIGNATURE = '0'.repeat(64);
+/** Logs remembered as existing (`createOnFirstUse`). */
+const SEEN_MAX = 10_000;
 const NOBODY: Vouch = { logIdentity: null, permit: null };
 
 /**
@@ -144,14 +146,21 @@ export function createEngine(config: EngineConfig): Engine {
     };
   };
 
-  /** In development, what is named is there. */
+  /** In development, what is named is there. Logs that were seen are not looked for again; they do not go away. */
+  const seen = new Set<string>();
   const existing = (ref: LogRef): MaybePromise<unknown> => {
     if (config.createOnFirstUse !== true || !isId(ref.workspace) || !isId(ref.log)) return undefined;
-    return andThen(store.log(ref), (log) => {
+    const key = entityKey(ref.workspace, ref.log);
+    if (seen.has(key)) return undefined;
+    const made = andThen(store.log(ref), (log): MaybePromise<unknown> => {
       if (log !== undefined) return undefined;
       return andThen(store.createWorkspace(ref.workspace, newLog()), () =>
         ref.log === 'main' ? undefined : store.createLog(ref, newLog()),
       );
+    });
+    return andThen(made, () => {
+      if (seen.size >= SEEN_MAX) seen.clear();
+      seen.add(key);
     });
   };
 

@@ -150,12 +150,11 @@ function append(
   const { state: before, lastVersion: previous } = entity;
   const entityVersion = entity.version + 1;
   const assigned = effect !== null && before === undefined ? numbersFor(log, entity, draft, context) : undefined;
-  const { actor, recordedAt } = context;
-  const stored = { ...draft, version, entityVersion, actor: actor.account, recordedAt } as StoredEvent;
+  const place = { version, entityVersion, actor: context.actor.account, recordedAt: context.recordedAt };
   const after =
     effect !== null && assigned === undefined
-      ? stateWith(before, stored, effect.fields)
-      : foldStored(before, assigned === undefined ? stored : { ...stored, assigned });
+      ? stateWith(before, draft, place, effect.fields)
+      : foldStored(before, { ...draft, ...place, ...(assigned === undefined ? {} : { assigned }) } as StoredEvent);
   entity.state = after;
   entity.version = entityVersion;
   entity.lastVersion = version;
@@ -165,14 +164,23 @@ function append(
 }
 
 /** What `foldStored` gives for an event whose effect is known: its change need not be folded twice. */
-function stateWith(before: EntityState | undefined, event: StoredEvent, fields: EntityFields): EntityState | undefined {
+function stateWith(
+  before: EntityState | undefined,
+  draft: EventDraft,
+  {
+    version,
+    entityVersion,
+    actor,
+    recordedAt,
+  }: Pick<StoredEvent, 'version' | 'entityVersion' | 'actor' | 'recordedAt'>,
+  fields: EntityFields,
+): EntityState | undefined {
   if (fields === undefined) return undefined;
-  const { actor, recordedAt, version } = event;
   const made = before ?? { createdBy: actor, createdAt: recordedAt, arrival: version };
   return {
-    type: event.entityType,
-    id: event.entityId,
-    version: event.entityVersion,
+    type: draft.entityType,
+    id: draft.entityId,
+    version: entityVersion,
     fields,
     createdBy: made.createdBy,
     createdAt: made.createdAt,

@@ -1,13 +1,14 @@
 import {
+  bytesToHex,
   canonical,
-  chainNext,
+  chainLink,
   checkChain,
   type Digest,
   type EventDraft,
   type Fault,
+  hexToBytes,
   type JsonObject,
   LIMITS,
-  leafOfText,
   type OperationResult,
   type PushOperation,
   RUN_TIME_TYPE,
@@ -208,9 +209,10 @@ function judgeEvents(
   const absent = operation.requires?.filter(([type, id]) => log.entity(type, id).state === undefined) ?? [];
   const own = new Map<string, EventDraft>();
   const judged: JudgedEvent[] = [];
+  const judging = { ...context, merge: operation.merge };
   for (const [at, draft] of operation.events.entries()) {
     const place = { version: log.head + 1 + at, path: `events[${at}]`, own };
-    const event = judgeOne(log, draft, place, { ...context, merge: operation.merge });
+    const event = judgeOne(log, draft, place, judging);
     if (isRefusal(event)) return event;
     own.set(draft.id, draft);
     judged.push(event);
@@ -240,18 +242,19 @@ function accept(
   const write = envelopeWriter(outline);
   const events: NewEvent[] = [];
   const texts: PageEvent[] = [];
-  let chain = log.chain;
+  let chain = hexToBytes(log.chain);
   let { bytes } = drafts;
   for (const [index, { entity, entityVersion, assigned, previous }] of judged.entries()) {
     const { id, prior } = operation.events[index] as EventDraft;
     const draft = drafts.texts[index] as string;
     const place = { version: outline.firstVersion + index, entityVersion, assigned: assignedText(assigned) };
     const envelope = write(place);
-    chain = chainNext(chain, leafOfText(draft, digest), envelope, digest);
+    chain = chainLink(chain, draft, envelope, digest);
+    const chainText = bytesToHex(chain);
     bytes += envelope.length;
     const { type: entityType, id: entityId } = entity;
-    events.push({ ...place, id, entityType, entityId, prior: prior ?? null, draft, chain, previous });
-    texts.push({ version: place.version, chain, text: storedEventText(draft, envelope) });
+    events.push({ ...place, id, entityType, entityId, prior: prior ?? null, draft, chain: chainText, previous });
+    texts.push({ version: place.version, chain: chainText, text: storedEventText(draft, envelope) });
   }
   const row: OperationRow = {
     ...outline,

@@ -10,8 +10,16 @@ const FRAME_DEPTH = LIMITS.frameDepthMax;
 /** Fatal: nothing is replaced. A byte order mark is kept, and then refused by the parser. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Reads at most `bytesMax` bytes; null once there are more. The rest is not read. */
-async function readAtMost(request: Request, bytesMax: number): Promise<Uint8Array | null> {
+/**
+ * Reads at most `bytesMax` bytes; null once there are more. The rest is not read. A body of declared length is as long as
+ * that, because the server cuts it there, and is read in one piece; one without is read chunk by chunk.
+ */
+async function readAtMost(request: Request, declared: number | null, bytesMax: number): Promise<Uint8Array | null> {
+  if (declared !== null) {
+    if (declared > bytesMax) return null;
+    const bytes = await request.arrayBuffer();
+    return bytes.byteLength > bytesMax ? null : new Uint8Array(bytes);
+  }
   if (request.body === null) return new Uint8Array(0);
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -33,9 +41,7 @@ export async function readJsonBody(request: Request, bytesMax: number = LIMITS.b
   if (!isJsonType(request.headers.get('content-type'))) return refuse(refusedBy('unsupported-media-type'));
   const encoding = request.headers.get('content-encoding');
   if (encoding !== null && encoding !== 'identity') return refuse(refusedBy('unsupported-media-type'));
-  const declared = Number(request.headers.get('content-length') ?? '0');
-  if (declared > bytesMax) return refuse(tooLarge(bytesMax));
-  const bytes = await readAtMost(request, bytesMax);
+  const bytes = await readAtMost(request, declaredLength(request), bytesMax);
   if (bytes === null) return refuse(tooLarge(bytesMax));
   let text: string;
   try {
@@ -48,6 +54,12 @@ export async function readJsonBody(request: Request, bytesMax: number = LIMITS.b
   if (json.fault.code === 'too-large') return refuse(tooLarge(bytesMax));
   const { path, reason } = (json.fault.facts ?? {}) as { path?: string; reason?: string };
   return refuse(refusedBy('malformed', { details: { path: path ?? '', reason: reason ?? 'not JSON' } }));
+}
+
+/** Null where none is declared, or none that is a number. */
+function declaredLength(request: Request): number | null {
+  const declared = request.headers.get('content-length');
+  return declared !== null && /^\d{1,15}$/.test(declared) ? Number(declared) : null;
 }
 
 const refuse = (refused: Refused): Body => ({ ok: false, refused });

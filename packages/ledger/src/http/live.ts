@@ -65,9 +65,16 @@ export function createLiveDoor(parts: LiveParts): LiveDoor {
     };
   };
 
+  /** A frame for many sockets is one text: it is encoded once. */
+  let last = { text: '', bytes: Buffer.alloc(0) };
+  const encoded = (text: string): Buffer => {
+    if (text !== last.text) last = { text, bytes: Buffer.from(text, 'utf8') };
+    return last.bytes;
+  };
+
   const serve = (workspace: string, cookie: string | null, peer: WebSocket) => {
     const socket: LiveSocket = {
-      send: (text) => peer.send(text),
+      send: (text) => peer.send(encoded(text), { binary: false }),
       close: (code, reason) => peer.close(code, reason.slice(0, 120)),
       terminate: () => peer.terminate(),
       get bufferedBytes() {
