@@ -33,6 +33,7 @@ const schema = schemaData(worldSchema);
 
 const pair = (field: Field): [FieldDevice, FieldDevice] => field.devices as [FieldDevice, FieldDevice];
 
+// Seen to fail with commit.ts committing between the outbox row and the marks of its entities.
 test('[I02 I29] marker without a row: a commit that is killed leaves both or neither, and pulling goes on', () => {
   const ledger = new TinyLedger(nodeDigest);
   const report = crashEverywhere(
@@ -83,6 +84,7 @@ const STARTS = [
   ['online', 'pause', 'resume'],
 ] as const;
 
+// Seen to fail with a second push at the start, and markSending in outbox.ts leaving the state as it is.
 test.each(STARTS.map((signals) => [signals]))(
   '[I04 I22] queue replayed twice at start: with %s around the start every row is sent once',
   async (signals) => {
@@ -129,6 +131,7 @@ test('[I04 I22] two hosts on one queue: the one that was outranked sends nothing
   expect(headOf(second)).toBe(5);
 });
 
+// Seen to fail with append.ts of the SQLite store finding no operation of before.
 test('[I04 I05] idempotency kept in memory: a ledger that was killed and restarted answers a resend with the first result', async () => {
   using field = await createField(13);
   const [ana] = pair(field);
@@ -156,6 +159,7 @@ test('[I04 I05] idempotency kept in memory: a ledger that was killed and restart
   expect(answerOf(await asked)).toMatchObject({ head: 1, results: [{ status: 'accepted', firstVersion: 1 }] });
 });
 
+// Seen to fail with judge-operation.ts refusing every request id that it has met.
 test('[I04 I05] a transient failure is not remembered: the honest retry is executed', async () => {
   const folder = temporaryFolder();
   using _folder = { [Symbol.dispose]: () => folder.dispose() };
@@ -189,6 +193,7 @@ const proxy =
       ? Promise.resolve({ status, headers: { get: () => null }, text: () => Promise.resolve('') })
       : next();
 
+// Seen to fail before push.ts halved what is cut off twice (an empty 503).
 test.each([
   [300, 1_000_000, 413],
   [50, 100_000, 413],
@@ -234,6 +239,7 @@ test('[I29 I30] size limit: a row that never fits is told by its limit and size,
   expect(JSON.parse(String(row?.['fault']))).toMatchObject({ code: 'too-large' });
 });
 
+// Seen to fail with commit.ts forgetting the event that an edit stands on.
 test('[I10 I14] edit during push: the second edit is a row of its own on top of the first, whose bytes stay', async () => {
   using field = await createField(16);
   const [ana, ben] = pair(field);
@@ -280,6 +286,7 @@ const ORDERS = [
   ['whole', 'create', 'delete', 'whole'],
 ] as const;
 
+// Seen to fail with ingest.ts reading events at or below the head again.
 test.each(ORDERS.map((order) => [order]))(
   '[I11 I12] own push echoes back: what was created and deleted at once stays deleted when %s comes back',
   (order) => {
@@ -441,6 +448,7 @@ const HINDRANCES: readonly (readonly [string, number, (field: Field, rules: Netw
   ),
 ];
 
+// Seen to fail with cycle.ts and ledger-cycle.ts resting after a failure instead of trying again.
 test.each(HINDRANCES)(
   '[I29 I30] connected, no error, nothing sent: %s for %s minutes, and then all is sent without anybody doing anything',
   async (_name, minutes, hinder) => {
