@@ -190,13 +190,13 @@ export class BootstrapState {
     entities.forget();
     this.#swap(log);
     this.#swapHistory(log, common);
+    this.#declareTypes(log);
     this.#store.database
       .prepare(
         "UPDATE main.hf_log SET epoch = ?, head = ?, chain = ?, signature = ?, stage = 'visible', bootstrap = NULL, whole_at = ?, synced_at = ? WHERE log = ?",
       )
       .run(staged.epoch, staged.head, staged.chain, staged.signature, staged.from.version, this.#store.nowIso(), log);
     for (const { key, seqs } of pending) entities.setPending(entities.get(key), seqs);
-    this.#declareTypes(log);
     this.#retireConfirmed(log, entities, staged, epochBefore);
     if (seenVersions !== null) {
       this.#logs.adopted(log);

@@ -145,6 +145,7 @@ export function commitInside(parts: CommitParts, request: CommitRequest): Commit
           },
         });
   if (drafts.length === 0) recordLocalOutcome(store, request.actionId, identity, now);
+  if (drafts.length > 0) entities.keepDrafts(seq, drafts);
   for (const one of working.values()) apply(entities, one, seq);
   store.tracker.outbox ||= drafts.length > 0;
   return {

@@ -82,9 +82,12 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
     const { event, envelope } = one;
     if (event !== null) {
       const entity = entities.get({ log: page.log, type: event.entityType, id: event.entityId });
-      if (!touched.has(entity)) touched.set(entity, entity.confirmed.state);
-      if (one.own === null) tellNotices(parts, page.log, entity, event);
-      fold(store, entity, event);
+      // What is declared local here is this device's own, whatever another app version writes of it.
+      if (entity.table.model?.isLocal !== true) {
+        if (!touched.has(entity)) touched.set(entity, entity.confirmed.state);
+        if (one.own === null) tellNotices(parts, page.log, entity, event);
+        fold(store, entity, event);
+      }
       if (event.entityType === RUN_TIME_TYPE) types.push(...runTimeType(entity));
     }
     insert.run(
@@ -107,7 +110,6 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
     }
   }
   for (const [entity, before] of touched) {
-    if (entity.table.model?.isLocal === true) continue;
     signature.replace(signed(entity, before), signed(entity, entity.confirmed.state));
     entities.setConfirmed(entity, entity.confirmed);
   }
@@ -126,7 +128,10 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
     );
   store.tracker.logs = true;
   // Entities of a new type move into its table from where the page put them.
-  if (types.length > 0) entities.flush();
+  if (types.length > 0) {
+    entities.flush();
+    entities.forget();
+  }
   for (const [type, data] of types) if (store.tables.get(type) === undefined) store.declareType(type, data);
   // A version that was promised to own work and came to somebody else.
   outbox.askAgain(page.log, through);

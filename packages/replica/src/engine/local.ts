@@ -9,19 +9,25 @@ export type { Confirmed } from './base.ts';
  * Local state is confirmed state and, in outbox order, the pending changes on top (ST1). An entity with pending changes has
  * its confirmed state in its base; one without has it in its row.
  *
- * A `LocalEntities` lives as long as one transaction: it reads each entity once, and writes it once, at `flush`.
+ * Each entity is read once and written once, at `flush`. Rows that were read or written lately are kept beyond the
+ * transaction: only the owner of the file writes them, all of it through here (I22), and a rollback makes a new `LocalEntities`.
+ * What goes past it (a swap of a log's rows, a type that is declared) must say so with `forget`.
  */
 export interface LocalEntity {
   readonly key: EntityKey;
   readonly table: EntityTable;
-  readonly row: HeldRow | undefined;
-  readonly storedBase: Base | undefined;
+  row: HeldRow | undefined;
+  storedBase: Base | undefined;
   base: Base | undefined;
   /** What people see. */
   local: HeldState | undefined;
   confirmed: Confirmed;
-  isTouched: boolean;
 }
+
+/** Bounds of what is kept between transactions. */
+const ENTITIES_KEPT = 2_048;
+const UNITS_KEPT = 2 * 2 ** 20;
+const DRAFTS_KEPT = 2_048;
 
 /** `arrival` of pending rows: after every version that a log can have, in local order (SC8). */
 export const PENDING_ARRIVAL = 2 ** 52;
@@ -29,15 +35,21 @@ export const PENDING_ARRIVAL = 2 ** 52;
 export class LocalEntities {
   readonly #store: ReplicaStore;
   readonly #entities = new Map<string, LocalEntity>();
+  readonly #touched = new Set<LocalEntity>();
   readonly #drafts = new Map<number, readonly EventDraft[]>();
   #hasAside: boolean | null = null;
+  /** Entities without a row: what is deleted has its version elsewhere, where it may be forgotten. */
+  readonly #absent = new Set<string>();
+  /** Code units of the rows that are kept, and how many drafts. */
+  #kept = 0;
+  #draftsKept = 0;
 
   constructor(store: ReplicaStore) {
     this.#store = store;
   }
 
   get(key: EntityKey): LocalEntity {
-    const name = `${key.log} ${key.type} ${key.id}`;
+    const name = nameOf(key);
     const known = this.#entities.get(name);
     if (known !== undefined) return known;
     const table = this.#store.tableOf(key.type);
@@ -51,9 +63,10 @@ export class LocalEntities {
       base,
       local: row?.state,
       confirmed: base?.confirmed ?? this.#confirmedOf(key, row),
-      isTouched: false,
     };
     this.#entities.set(name, entity);
+    this.#kept += sizeOf(row);
+    if (row === undefined) this.#absent.add(name);
     return entity;
   }
 
@@ -71,20 +84,20 @@ export class LocalEntities {
       lastEvent,
     };
     entity.local = local;
-    entity.isTouched = true;
+    this.#touched.add(entity);
   }
 
   /** Confirmed state moved; local state follows when flushed (IN2). */
   setConfirmed(entity: LocalEntity, confirmed: Confirmed): void {
     entity.confirmed = confirmed;
     if (entity.base !== undefined) entity.base = { ...entity.base, confirmed };
-    entity.isTouched = true;
+    this.#touched.add(entity);
     entity.local = this.#reapplied(entity);
   }
 
   /** The operations of the local state that touch the entity are now these. */
   setPending(entity: LocalEntity, pending: readonly number[]): void {
-    entity.isTouched = true;
+    this.#touched.add(entity);
     if (pending.length === 0) entity.base = undefined;
     else {
       const last = this.draftsOf(pending.at(-1) as number).findLast((draft) => isOn(draft, entity.key));
@@ -95,7 +108,7 @@ export class LocalEntities {
 
   /** Its row must say again whether somebody's attention is needed. */
   touch(entity: LocalEntity): void {
-    entity.isTouched = true;
+    this.#touched.add(entity);
   }
 
   /** Work was set aside, or is not any more: what rows say of it is asked again. */
@@ -108,8 +121,9 @@ export class LocalEntities {
     return this.#reapplied(entity, seq);
   }
 
-  /** An operation's drafts were made again. */
+  /** An operation's drafts were made again, or it is gone from this place of the outbox. */
   forgetDrafts(seq: number): void {
+    this.#draftsKept -= this.#drafts.get(seq)?.length ?? 0;
     this.#drafts.delete(seq);
   }
 
@@ -117,37 +131,61 @@ export class LocalEntities {
     const known = this.#drafts.get(seq);
     if (known !== undefined) return known;
     const row = this.#store.database.prepare('SELECT drafts FROM main.hf_outbox WHERE seq = ?').get(seq);
-    const drafts = row === undefined ? [] : (JSON.parse(row['drafts'] as string) as EventDraft[]);
-    this.#drafts.set(seq, drafts);
+    if (row === undefined) return [];
+    const drafts = JSON.parse(row['drafts'] as string) as EventDraft[];
+    this.keepDrafts(seq, drafts);
     return drafts;
+  }
+
+  /** What was just written, and will be asked for when theirs comes. */
+  keepDrafts(seq: number, drafts: readonly EventDraft[]): void {
+    this.#drafts.set(seq, drafts);
+    this.#draftsKept += drafts.length;
   }
 
   /** Rows were swapped under it: what was read is not true any more. Nothing of it may be waiting to be written. */
   forget(): void {
     this.#entities.clear();
+    this.#touched.clear();
+    this.#absent.clear();
+    this.#kept = 0;
   }
 
   /** Writes every touched entity once. */
   flush(): void {
-    for (const entity of this.#entities.values()) if (entity.isTouched) this.#write(entity);
-    this.#entities.clear();
-    this.#drafts.clear();
+    for (const entity of this.#touched) this.#write(entity);
+    this.#touched.clear();
+    for (const name of this.#absent) this.#entities.delete(name);
+    this.#absent.clear();
+    for (const seq of this.#drafts.keys()) {
+      if (this.#draftsKept <= DRAFTS_KEPT) break;
+      this.forgetDrafts(seq);
+    }
+    for (const [name, entity] of this.#entities) {
+      if (this.#entities.size <= ENTITIES_KEPT && this.#kept <= UNITS_KEPT) break;
+      this.#entities.delete(name);
+      this.#kept -= sizeOf(entity.row);
+    }
   }
 
   #write(entity: LocalEntity): void {
     const { key, table, row, base, storedBase, local } = entity;
     const text = base === undefined ? null : baseText(base, local);
-    table.write(key, row, local, { sync: this.#syncOf(entity), base: text });
-    const isRowless = base !== undefined && local === undefined;
-    const wasRowless = storedBase !== undefined && row === undefined;
-    if (isRowless)
+    const written = table.write(key, row, local, { sync: this.#syncOf(entity), base: text });
+    if (base !== undefined && local === undefined)
       this.#store.database
         .prepare('INSERT OR REPLACE INTO main.hf_base (log, type, id, base) VALUES (?, ?, ?, ?)')
         .run(key.log, key.type, key.id, text);
-    else if (wasRowless)
+    else if (storedBase !== undefined && row === undefined)
       this.#store.database
         .prepare('DELETE FROM main.hf_base WHERE log = ? AND type = ? AND id = ?')
         .run(key.log, key.type, key.id);
+    this.#kept += sizeOf(written) - sizeOf(row);
+    entity.row = written;
+    entity.storedBase = base;
+    const name = nameOf(key);
+    if (written === undefined) this.#absent.add(name);
+    else this.#absent.delete(name);
   }
 
   #syncOf(entity: LocalEntity): RowSync {
@@ -185,6 +223,18 @@ export class LocalEntities {
       .get(key.log, key.type, key.id);
     return { version: (deleted?.['version'] as number | undefined) ?? 0, state: undefined };
   }
+}
+
+const nameOf = ({ log, type, id }: EntityKey): string => `${log} ${type} ${id}`;
+
+/** About how many code units a row holds. */
+function sizeOf(row: HeldRow | undefined): number {
+  let units = 0;
+  for (const name in row?.raw) {
+    const value = row.raw[name];
+    units += typeof value === 'string' ? value.length : 8;
+  }
+  return units;
 }
 
 export const isOn = (draft: EventDraft, key: EntityKey): boolean =>

@@ -513,6 +513,7 @@ export class Outbox {
     this.takeOut(entities, row);
     this.#noteAside(entities, row, false);
     database.prepare('DELETE FROM main.hf_outbox WHERE seq = ?').run(row.seq);
+    entities.forgetDrafts(row.seq);
     if (row.requestId !== row.actionId)
       database.prepare('DELETE FROM main.hf_request WHERE action_id = ?').run(row.actionId);
     database
@@ -592,6 +593,7 @@ export class Outbox {
     if (last === row.seq) return row;
     this.takeOut(entities, row);
     database.prepare('UPDATE main.hf_outbox SET seq = ? WHERE seq = ?').run(last + 1, row.seq);
+    entities.forgetDrafts(row.seq);
     database.prepare('UPDATE main.hf_aside SET seq = ? WHERE seq = ?').run(last + 1, row.seq);
     return { ...row, seq: last + 1 };
   }

@@ -122,6 +122,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
       store.generation = generation;
       indexOutbox(database);
       store.openTables();
+      entities = new LocalEntities(store);
       writing(() => {
         for (const log of new Set(['main', ...(parts.logs ?? [])])) if (logs.get(log) === undefined) logs.follow(log);
         for (const log of forgetLogsThatDoNotFit(store)) journal.write('log-forgotten', { log });

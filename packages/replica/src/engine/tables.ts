@@ -57,8 +57,16 @@ export interface EntityKey {
 export interface EntityTable {
   readonly model: EntityModel | null;
   read(log: string, id: string): HeldRow | undefined;
-  /** Writes the row as it shall be; `undefined` removes it. `before` is what `read` gave in this transaction. */
-  write(key: EntityKey, before: HeldRow | undefined, after: HeldState | undefined, marks: RowMarks): void;
+  /**
+   * Writes the row as it shall be, and gives it as `read` would; `undefined` removes it. `before` is what is there: what
+   * `read` or the last `write` gave, and is not to be used any more.
+   */
+  write(
+    key: EntityKey,
+    before: HeldRow | undefined,
+    after: HeldState | undefined,
+    marks: RowMarks,
+  ): HeldRow | undefined;
   /** Every row of a log, for checks and repairs. */
   all(log: string): Iterable<{ readonly id: string; readonly row: HeldRow }>;
   removeAll(log: string): void;
@@ -112,12 +120,12 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
     },
     write: ({ log, id }, before, after, marks) => {
       if (after === undefined) {
-        if (before === undefined) return;
+        if (before === undefined) return undefined;
         const raw = before.raw as SqlRow;
         search?.remove(raw);
         database.prepare(`DELETE FROM ${table} WHERE _row = ?`).run(raw['_row'] as number);
         tracker.rows(model.type);
-        return;
+        return undefined;
       }
       const values = rowOf(after, marks, columns);
       if (before === undefined) {
@@ -125,9 +133,11 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
         const { lastInsertRowid } = insertOne.run(log, id, ...values);
         search?.add(lastInsertRowid, (column) => values[order.indexOf(column)]);
         tracker.rows(model.type);
-        return;
+        const made: Record<string, SqlValue> = { _row: lastInsertRowid };
+        for (const [at, column] of order.entries()) made[column] = values[at] as SqlValue;
+        return { state: after, ...marks, raw: made };
       }
-      const raw = before.raw as SqlRow;
+      const raw = before.raw as Record<string, SqlValue>;
       const changed: string[] = [];
       const given: SqlValue[] = [];
       let assignments = '';
@@ -139,13 +149,16 @@ export function declaredTable(database: Database, tracker: ChangeTracker, model:
         given.push(value);
         assignments += `${assignments === '' ? '' : ', '}${assignment[at]}`;
       }
-      if (changed.length === 0) return;
+      const written = { state: after, sync: marks.sync, base: marks.base, raw };
+      if (changed.length === 0) return written;
       given.push(raw['_row'] as number);
       const isFound = search?.isTouched(changed) === true;
       if (isFound) search?.remove(raw);
       database.prepare(`UPDATE ${table} SET ${assignments} WHERE _row = ?`).run(...given);
       if (isFound) search?.add(raw['_row'] as number, (column) => values[order.indexOf(column)]);
+      for (const [at, column] of changed.entries()) raw[column] = given[at] as SqlValue;
       tracker.columns(model.type, changed);
+      return written;
     },
     *all(log) {
       const rows = database
@@ -304,13 +317,14 @@ export function undeclaredTable(database: Database, tracker: ChangeTracker, type
       if (after === undefined) {
         if (before !== undefined)
           database.prepare('DELETE FROM main.hf_entity WHERE log = ? AND type = ? AND id = ?').run(log, type, id);
-        return;
+        return undefined;
       }
       database
         .prepare(
           'INSERT OR REPLACE INTO main.hf_entity (log, type, id, version, fields, meta, sync, base) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
         )
         .run(log, type, id, after.version, JSON.stringify(after.fields), JSON.stringify(after.meta), sync, base);
+      return { state: after, sync, base, raw: {} };
     },
     *all(log) {
       for (const raw of database
