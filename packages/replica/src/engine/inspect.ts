@@ -94,7 +94,8 @@ function checkChain(store: ReplicaStore, log: string, at: SqlRow, find: Find): n
   const isAtHead = last !== undefined && last['version'] === head && last['chain'] === at['chain'];
   // A state that came whole brings no events.
   const cameWhole = head === at['whole_at'] && (last === undefined || (last['version'] as number) < head);
-  if (!isAtHead && !cameWhole)
+  // Before the first state is here, and while a log is fetched again, older events may lie there.
+  if (at['stage'] === 'visible' && !isAtHead && !cameWhole)
     find({
       check: 'cursor',
       log,

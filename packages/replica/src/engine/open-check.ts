@@ -40,6 +40,7 @@ function isAtHead({ database }: ReplicaStore, row: Readonly<Record<string, unkno
 function hasRows({ database, tables }: ReplicaStore, log: string): boolean {
   const isIn = (table: string, column: string): boolean =>
     database.prepare(`SELECT 1 FROM main.${table} WHERE ${column} = ? LIMIT 1`).get(log) !== undefined;
-  if (isIn('hf_entity', 'log')) return true;
+  // What local work deleted has its confirmed state in a base, and no row.
+  if (isIn('hf_entity', 'log') || isIn('hf_base', 'log')) return true;
   return [...tables.values()].some(({ model }) => model !== null && !model.isLocal && isIn(quoted(model.type), '_log'));
 }
