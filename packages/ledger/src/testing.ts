@@ -1,3 +1,4 @@
+import type { DatabaseSync } from 'node:sqlite';
 import type { Logger, Platform, SchemaData } from '@holdfast/core';
 import { roleIn } from './access/access.ts';
 import { createEngine } from './engine/create-engine.ts';
@@ -5,6 +6,7 @@ import type { Actor, Admit, Engine, EngineLimits, LiveConnection, LiveSocket } f
 import { createApp } from './http/app.ts';
 import { createOrigins } from './http/origins.ts';
 import { openSqliteStore } from './stores/sqlite/store.ts';
+import { openDatabase } from './stores/sqlite/workspace-file.ts';
 
 /**
  * A whole ledger in a test's own process: real engine, real SQLite store, real doors, on the clock it is given. A token is
@@ -29,6 +31,8 @@ export interface TestLedgerOptions {
   /** Asked of every token each time that it is shown. */
   readonly isRevoked?: (token: string) => boolean;
   readonly limits?: Partial<EngineLimits>;
+  /** Stands between the store and each of its connections: a test gives what fails. */
+  readonly through?: (connection: DatabaseSync) => DatabaseSync;
 }
 
 export function createTestLedger({
@@ -39,8 +43,14 @@ export function createTestLedger({
   admit,
   isRevoked = () => false,
   limits = {},
+  through = (connection) => connection,
 }: TestLedgerOptions): TestLedger {
-  const store = openSqliteStore({ folder, platform, logger });
+  const store = openSqliteStore({
+    folder,
+    platform,
+    logger,
+    open: (path, options) => through(openDatabase(path, options)),
+  });
   const engine = createEngine({
     store,
     platform,

@@ -1,74 +1,13 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Database, SchemaData, SqlRow, Statement } from '@holdfast/core';
-import { openNodeDatabase } from '../adapters/node/database.ts';
+import type { SchemaData } from '@holdfast/core';
+import { type FailHow, FailingDatabase } from '../testing/failing-database.ts';
+import { contentsOf } from '../testing/file-contents.ts';
 import { Device } from './device.fixture.ts';
 import { examine } from './inspect.ts';
 
-/** A database whose n-th statement from `arm` on fails: instead of running it, or after it ran. */
-export class FailingDatabase implements Database {
-  readonly #inner: Database;
-  #left = Number.POSITIVE_INFINITY;
-  #how: FailHow = { cause: new Error('not armed') };
-  #isDead = false;
-  ran = 0;
-
-  constructor(inner: Database) {
-    this.#inner = inner;
-  }
-  arm(nth: number, how: FailHow): void {
-    this.#left = nth;
-    this.#how = how;
-    this.ran = 0;
-  }
-  get inTransaction(): boolean {
-    return this.#inner.inTransaction;
-  }
-  exec(sql: string): void {
-    this.#guard(() => this.#inner.exec(sql));
-  }
-  prepare(sql: string): Statement {
-    const inner = this.#inner.prepare(sql);
-    return new Proxy(inner, {
-      get: (target, name) => {
-        const member = Reflect.get(target, name) as unknown;
-        if (typeof member !== 'function') return member;
-        return (...values: unknown[]) => this.#guard(() => Reflect.apply(member, target, values) as unknown);
-      },
-    });
-  }
-  prepareQuery(sql: string) {
-    return this.#inner.prepareQuery(sql);
-  }
-  function(...parts: Parameters<Database['function']>): void {
-    this.#inner.function(...parts);
-  }
-  close(): void {
-    this.#inner.close();
-  }
-
-  #guard<T>(run: () => T): T {
-    if (this.#isDead) throw this.#how.cause;
-    this.ran += 1;
-    this.#left -= 1;
-    if (this.#left !== 0) return run();
-    this.#isDead = this.#how.isDeadAfter === true;
-    if (this.#how.isRunFirst === true) run();
-    this.#how.struck?.();
-    throw this.#how.cause;
-  }
-}
-
-export interface FailHow {
-  readonly cause: Error;
-  /** The statement takes effect, and nobody is told. */
-  readonly isRunFirst?: boolean;
-  /** Nothing runs any more, as after a kill: not even ROLLBACK. */
-  readonly isDeadAfter?: boolean;
-  /** Called when it strikes: to stop what else such a process would do. */
-  readonly struck?: () => void;
-}
+export { contentsOf, type FailHow, FailingDatabase };
 
 export interface CrashScene {
   readonly schema: SchemaData;
@@ -172,32 +111,6 @@ function examined(file: string, { schema, next }: CrashScene): string[] {
     return [...found, ...(next?.(device) ?? [])];
   } finally {
     device.remove();
-  }
-}
-
-/** Everything that the file says, but who holds it. */
-export function contentsOf(file: string): string {
-  const database = openNodeDatabase({ file });
-  try {
-    const tables = database
-      .prepare(
-        "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND name <> 'hf_coordinator' ORDER BY name",
-      )
-      .all();
-    const rows = (name: string): SqlRow[] =>
-      database
-        .prepare(`SELECT * FROM "${name}"`)
-        .all()
-        .map((row) => ({ ...row }));
-    return JSON.stringify(
-      tables.map((table) => [
-        table,
-        String(table['sql']).startsWith('CREATE TABLE') ? rows(table['name'] as string) : [],
-      ]),
-      (_key, value: unknown) => (value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value),
-    );
-  } finally {
-    database.close();
   }
 }
 

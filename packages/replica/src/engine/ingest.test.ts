@@ -2,7 +2,7 @@ import { counter, type Database, defineSchema, entity, schemaData, text } from '
 import { afterEach, expect, test } from 'vitest';
 import { openNodeDatabase } from '../adapters/node/database.ts';
 import { nodeDigest } from '../adapters/node/platform.ts';
-import { FailingDatabase } from './crash-kit.fixture.ts';
+import { FailingDatabase } from '../testing/failing-database.ts';
 import { Device, takeFence } from './device.fixture.ts';
 import { syncedToMedium } from './file.ts';
 import { examine } from './inspect.ts';
