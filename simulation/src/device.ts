@@ -67,10 +67,12 @@ export interface DeviceParts<S extends Schema> {
   readonly random: SeededRandom;
   readonly platform: Pick<Platform, 'digest'>;
   readonly ledger: () => LedgerEndpoint;
+  /** Stands between the engine and SQLite. */
+  readonly through?: (database: Database) => Database;
 }
 
 export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): SimulatedDevice<S> {
-  const { name, schema, time, random } = parts;
+  const { name, schema, time, random, through = (database) => database } = parts;
   const data: SchemaData = schemaData(schema);
   const network = createDeviceNetwork({ time, random: random.fork('network'), ledger: parts.ledger });
   const file = join(parts.folder, `${name}.sqlite`);
@@ -147,18 +149,25 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       if (engine !== null) return;
       starts += 1;
       clock = time.clockFor({ skewMs: clock.skewMs });
-      engine = createEngineDevice({
+      const opened = createEngineDevice({
         file,
         schema: data,
         account: parts.account,
         platform: { clock, random: random.fork(`start-${starts}`), digest: parts.platform.digest },
-        database: onDisk(openNodeDatabase({ file }), disk),
+        database: onDisk(through(openNodeDatabase({ file })), disk),
         token: tokenNow,
         fetch: network.fetch,
         openSocket: network.openSocket,
         ...(self.openDatabase === null ? {} : { database: self.openDatabase(file) }),
       });
-      engine.sync.start();
+      try {
+        opened.sync.start();
+      } catch (cause) {
+        clock.stop();
+        opened.abandon();
+        throw cause;
+      }
+      engine = opened;
     },
     crash: () => {
       if (engine === null) return;

@@ -21,6 +21,7 @@ export function createWorldLedger(parts: {
   readonly folder: string;
   readonly platform: Platform;
   readonly schema: SchemaData;
+  readonly through?: Required<TestLedgerOptions>['through'];
 }): WorldLedger {
   const revoked = new Set<string>();
   const endpoint = createTestEndpoint(() =>

@@ -1,0 +1,13 @@
+import type { Scenario } from './scenario.ts';
+import { ledgerScenarios } from './scenarios-ledger.ts';
+import { localScenarios } from './scenarios-local.ts';
+import { syncScenarios } from './scenarios-sync.ts';
+
+export const SCENARIOS: readonly Scenario[] = [...localScenarios, ...syncScenarios, ...ledgerScenarios];
+
+export function scenarioNamed(name: string): Scenario {
+  const found = SCENARIOS.find((one) => one.name === name);
+  if (found === undefined)
+    throw new Error(`no such scenario: ${name}; there are ${SCENARIOS.map((one) => one.name).join(', ')}`);
+  return found;
+}
