@@ -182,7 +182,7 @@ export function isAtRest({ engine }: SimulatedDevice<Schema>): boolean {
   const log = engine.state.log('main');
   if (log?.stage !== 'visible' || log.blocked !== null || engine.sync.status.phase !== 'live') return false;
   return (
-    engine.state.flowing('main').count === 0 &&
+    engine.state.flowing('main') === 0 &&
     engine.coordinator.obligations.open().length === 0 &&
     log.head === (log.ledgerHead ?? -1)
   );

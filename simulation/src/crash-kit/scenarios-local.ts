@@ -58,7 +58,7 @@ async function withConflict(bench: Bench): Promise<void> {
 
 async function settledWith(bench: Bench, name: string): Promise<void> {
   const { engine } = bench.device(name);
-  await bench.until(() => engine?.state.flowing('main').count === 0);
+  await bench.until(() => engine?.state.flowing('main') === 0);
 }
 
 const resolve: Scenario = {

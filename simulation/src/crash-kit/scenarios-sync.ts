@@ -10,7 +10,7 @@ async function apart(bench: Bench, ofAna: () => void, ofBen: (bench: Bench) => v
   offline(bench, true);
   ofAna();
   ofBen(bench);
-  await bench.until(() => ben.engine?.state.flowing('main').count === 0);
+  await bench.until(() => ben.engine?.state.flowing('main') === 0);
 }
 
 const online = async (bench: Bench): Promise<void> => {
@@ -37,7 +37,7 @@ const ingest: Scenario = {
       { do: 'create', entity: 'issue', id: 'i9', fields: { title: 'Ben', status: 'todo' } },
       { do: 'delete', entity: 'project', id: 'p1' },
     ]);
-    await bench.until(() => ben.engine?.state.flowing('main').count === 0);
+    await bench.until(() => ben.engine?.state.flowing('main') === 0);
   },
   work: online,
 };
