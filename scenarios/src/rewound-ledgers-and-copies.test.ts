@@ -126,6 +126,7 @@ const removeLedgerFiles = (field: Field): void => {
   for (const name of readdirSync(folder)) if (/^w-.*\.db/.test(name)) rmSync(join(folder, name));
 };
 
+// Seen to fail with file-proof.ts believing that the file is still there.
 test('[I03 I30] relay wiped: a ledger whose file is gone acknowledges nothing, neither running nor started again', async () => {
   using field = await createField(34);
   const [ana, ben] = pair(field);
@@ -203,6 +204,7 @@ test('[I25] switch to an empty target: a file of one account and workspace is no
   await field.expectHealthy();
 });
 
+// Seen to fail with file.ts taking a format that cannot be read for an empty file, and emptying it.
 test('[I25 I11] failed load becomes an empty document: a start whose n-th read fails writes nothing, for every n', async () => {
   using field = await createField(37);
   const [ana] = pair(field);
@@ -248,6 +250,7 @@ test('[I25 I11] failed load becomes an empty document: a start whose n-th read f
   await field.expectHealthy();
 });
 
+// Seen to fail with the ledger's handshake.ts doubting only positions above its head.
 test('[I07 I09] server document reset between disconnect and reconnect: nothing is exchanged with the new history', async () => {
   using field = await createField(38);
   const [ana, ben] = pair(field);
