@@ -9,9 +9,9 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     name: 'retry-under-new-id',
     fault: 'A retry looks like new work to the ledger, because its request id is another.',
     file: OUTBOX,
-    find: '"UPDATE main.hf_outbox SET state = ?, retry_at = ?, fault = ? WHERE action_id = ? AND request_id = ?',
+    find: '`UPDATE main.hf_outbox SET state = ?, retry_at = ?, fault = ? WHERE ',
     replace:
-      '"UPDATE main.hf_outbox SET request_id = lower(hex(randomblob(16))), state = ?, retry_at = ?, fault = ? WHERE action_id = ? AND request_id = ?',
+      '`UPDATE main.hf_outbox SET request_id = lower(hex(randomblob(16))), state = ?, retry_at = ?, fault = ? WHERE ',
     tests: TESTS,
   },
   {
@@ -123,8 +123,8 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     name: 'status-forgets-what-is-sending',
     fault: 'The window says that all is sent while it is on its way.',
     file: OUTBOX,
-    find: '      of.unsent += n;\n',
-    replace: "      if (row['state'] !== 'sending') of.unsent += n;\n",
+    find: '      of.unsent += count;\n',
+    replace: "      if (state !== 'sending') of.unsent += count;\n",
     tests: [...TESTS, 'packages/replica/src/engine/sync/status.test.ts'],
   },
 ];

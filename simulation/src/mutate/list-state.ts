@@ -73,8 +73,8 @@ export const STATE_MUTATIONS: readonly Mutation[] = [
     name: 'repair-drops-pending',
     fault: 'A repair takes unsent work out of sight.',
     file: BOOTSTRAP,
-    find: 'for (const { type, id } of pending) {',
-    replace: 'for (const { type, id } of pending.slice(pending.length)) {',
+    find: '    for (const { key, seqs } of pending) entities.setPending(entities.get(key), seqs);\n',
+    replace: '',
     tests: ['packages/replica/src/engine/bootstrap-state.test.ts'],
   },
   {
