@@ -1,5 +1,6 @@
 import { HEADERS, type Json, type Logger, PROTOCOL, type Role } from '@holdfast/core';
 import { type Context, Hono } from 'hono';
+import { routePath } from 'hono/route';
 import type { Access, Caller } from '../access/access.ts';
 import { mayAdminister, roleIn } from '../access/access.ts';
 import { type Answered, type MaybePromise, type Refused, refusedBy } from '../engine/answer.ts';
@@ -77,7 +78,7 @@ export function createApp(parts: AppParts): { readonly fetch: (request: Request)
   );
   app.notFound((c) => door.refuse(c, refusedBy('not-found')));
   app.onError((cause, c) => {
-    parts.logger('error', 'A request failed unexpectedly.', { route: c.req.routePath, error: cause.message });
+    parts.logger('error', 'A request failed unexpectedly.', { route: routePath(c), error: cause.message });
     return door.refuse(c, refusedBy('internal'));
   });
   return { fetch: (request) => app.fetch(request) };
@@ -141,8 +142,8 @@ function createDoor({ engine, access, origins, logger, newRequestId, observe, no
   const refuse = (c: Context, refused: Refused, more: Readonly<Record<string, string>> = {}): Response => {
     const requestId = newRequestId();
     const { status, refusal, retryAfterMs } = refused;
-    if (status >= 500) logger('error', refusal.message, { requestId, code: refusal.code, route: c.req.routePath });
-    else logger('debug', refusal.message, { requestId, code: refusal.code, route: c.req.routePath });
+    if (status >= 500) logger('error', refusal.message, { requestId, code: refusal.code, route: routePath(c) });
+    else logger('debug', refusal.message, { requestId, code: refusal.code, route: routePath(c) });
     return send(c, status, JSON.stringify({ ...refusal, requestId }), {
       ...more,
       ...(status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
@@ -165,7 +166,7 @@ function createDoor({ engine, access, origins, logger, newRequestId, observe, no
       const startedMs = now();
       const response = await admit(c, run);
       observe?.({
-        route: c.req.routePath,
+        route: routePath(c),
         method: c.req.method,
         status: response.status,
         ms: now() - startedMs,
