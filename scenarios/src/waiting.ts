@@ -76,4 +76,9 @@ export const WAITING: readonly WaitingScenario[] = [
     waitsFor: 'the daemon: a list of allowed hosts, and 421 for others',
     runsAlready: 'a ledger on localhost, asked under a foreign name',
   },
+  {
+    scenario: 'service worker serves a dead shell; HTML cached as JavaScript',
+    waitsFor: 'a browser with a service worker, and an app shell that is deployed twice',
+    runsAlready: 'what the ledger answers for missing files, and a device behind pages or too old for its ledger',
+  },
 ];
