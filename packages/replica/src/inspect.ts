@@ -71,7 +71,6 @@ export function inspectReplica(file: string): Inspection {
   });
   if (schemaRow !== undefined) store.attachTables();
   const desk = new DeskWriter(store);
-  const outbox = new Outbox(store, desk);
   const held = (actionId: string) =>
     (database.prepare('SELECT count(*) AS n FROM main.hf_outbox WHERE held_by = ?').get(actionId)?.['n'] as
       | number
@@ -89,7 +88,7 @@ export function inspectReplica(file: string): Inspection {
     counts: () => {
       // Its owner may be writing.
       indexOutbox(database);
-      return outbox.counts();
+      return new Outbox(store, new DeskWriter(store)).counts();
     },
     desk: () => desk.list(held),
     journal: (before) => createJournal(store).page(before),

@@ -22,13 +22,15 @@ import type { EntityKey, HeldState } from './tables.ts';
 export class DeskWriter {
   readonly #store: ReplicaStore;
 
+  /** How many entries wait for an answer. */
+  readonly count: () => number;
+
   constructor(store: ReplicaStore) {
     this.#store = store;
-  }
-
-  count(): number {
-    const row = this.#store.database.prepare("SELECT count(*) AS n FROM main.hf_desk WHERE needs = 'answer'").get();
-    return (row?.['n'] as number | undefined) ?? 0;
+    this.count = store.remembered(['desk'], () => {
+      const row = store.database.prepare("SELECT count(*) AS n FROM main.hf_desk WHERE needs = 'answer'").get();
+      return (row?.['n'] as number | undefined) ?? 0;
+    });
   }
 
   /** An entry for a batch that was set aside; shown again with a new revision if it is there already. */

@@ -6,32 +6,35 @@ import type { Outbox } from './outbox.ts';
 import type { FollowedLog } from './replica-state.ts';
 import { faultText, type ReplicaStore, readFault } from './replica-store.ts';
 
-/** A log, and whether a person has chosen the ledger's history over its own (HL4), in one read: asked after every step. */
+/** Each log, and whether a person has chosen the ledger's history over its own (HL4). */
 const LOG_SQL =
-  "SELECT *, EXISTS (SELECT 1 FROM main.hf_setting WHERE name = 'adopting/' || log) AS adopting FROM main.hf_log";
+  "SELECT *, EXISTS (SELECT 1 FROM main.hf_setting WHERE name = 'adopting/' || log) AS adopting FROM main.hf_log WHERE followed = 1 ORDER BY log";
 
 /** The logs that a replica follows: where it stands in each, and what the ledger last said of them. */
 export class Logs {
   readonly #store: ReplicaStore;
   readonly #outbox: Outbox;
   readonly #lost: LostWork;
+  readonly #followed: () => readonly FollowedLog[];
 
   constructor(parts: { readonly store: ReplicaStore; readonly outbox: Outbox; readonly lost: LostWork }) {
     this.#outbox = parts.outbox;
     this.#store = parts.store;
     this.#lost = parts.lost;
+    this.#followed = parts.store.remembered(['logs'], () =>
+      parts.store.database
+        .prepare(LOG_SQL)
+        .all()
+        .map((row) => this.#read(row)),
+    );
   }
 
   all(): readonly FollowedLog[] {
-    return this.#store.database
-      .prepare(`${LOG_SQL} WHERE followed = 1 ORDER BY log`)
-      .all()
-      .map((row) => this.#read(row));
+    return this.#followed();
   }
 
   get(log: string): FollowedLog | undefined {
-    const row = this.#store.database.prepare(`${LOG_SQL} WHERE log = ? AND followed = 1`).get(log);
-    return row === undefined ? undefined : this.#read(row);
+    return this.#followed().find((one) => one.log === log);
   }
 
   #read(row: Readonly<Record<string, unknown>>): FollowedLog {
@@ -148,6 +151,7 @@ export class Logs {
   /** The ledger's state is here. */
   adopted(log: string): void {
     this.#store.database.prepare('DELETE FROM main.hf_setting WHERE name = ?').run(`adopting/${log}`);
+    this.#store.tracker.logs = true;
   }
 
   /** While the ledger's state is being adopted: up to where its history is ours. */

@@ -93,6 +93,7 @@ export class LostWork {
     this.#store.database
       .prepare("UPDATE main.hf_outbox SET state = 'queued', fault = NULL, answer = NULL WHERE seq = ?")
       .run(row.seq);
+    this.#store.tracker.outbox = true;
     this.#outbox.putBack(entities, row);
     this.#outbox.letGo(entities, row);
   }

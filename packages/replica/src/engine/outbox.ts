@@ -11,7 +11,7 @@ import {
 } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
 import type { LocalEntities } from './local.ts';
-import { BY_ACTION, readTally } from './outbox-index.ts';
+import { BY_ACTION, readTally, type TallyRow } from './outbox-index.ts';
 import type { ActionOutcome, OutboxCounts, PushBatch } from './replica-state.ts';
 import { faultText, type ReplicaStore, readFault, readObject } from './replica-store.ts';
 import type { EntityKey } from './tables.ts';
@@ -86,10 +86,17 @@ export class Outbox {
   /** Answered in this transaction: not owed any more, though the obligation is still open. */
   readonly #answered = new Set<string>();
   #granted: GrantedWish[] = [];
+  readonly #tally: () => readonly TallyRow[];
+  readonly #first: () => number | null;
 
   constructor(store: ReplicaStore, desk: DeskWriter) {
     this.#store = store;
     this.#desk = desk;
+    this.#tally = store.remembered(['outbox'], () => readTally(store.database));
+    this.#first = store.remembered(['outbox'], () => {
+      const first = store.database.prepare('SELECT created_at AS at FROM main.hf_outbox ORDER BY seq LIMIT 1').get();
+      return (first?.['at'] as number | undefined) ?? null;
+    });
   }
 
   /** Of this file, as its events' envelopes name it. */
@@ -294,7 +301,7 @@ export class Outbox {
   /** Batches of the local state that are on their way. */
   flowing(log: string): number {
     let flowing = 0;
-    for (const row of readTally(this.#store.database))
+    for (const row of this.#tally())
       if (row.log === log && !row.isHeld && LOCAL_STATES.has(row.state)) flowing += row.count;
     return flowing;
   }
@@ -318,7 +325,7 @@ export class Outbox {
   /** Costs the same however long the outbox is. The first in line is taken for the oldest. */
   counts(): OutboxCounts {
     const of = { unsent: 0, sending: 0, waiting: 0, held: 0, parked: 0, lost: 0 };
-    for (const { state, isHeld, count } of readTally(this.#store.database)) {
+    for (const { state, isHeld, count } of this.#tally()) {
       of.unsent += count;
       if (isHeld) of.held += count;
       switch (state) {
@@ -337,14 +344,7 @@ export class Outbox {
           break;
       }
     }
-    const first = this.#store.database
-      .prepare('SELECT created_at AS at FROM main.hf_outbox ORDER BY seq LIMIT 1')
-      .get();
-    return {
-      ...of,
-      attention: this.#desk.count(),
-      oldestUnsentAtMs: (first?.['at'] as number | undefined) ?? null,
-    };
+    return { ...of, attention: this.#desk.count(), oldestUnsentAtMs: this.#first() };
   }
 
   // ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -430,11 +430,12 @@ export class Outbox {
 
   /** A version that was promised to own work came to somebody else: it is asked about again under its request id. */
   askAgain(log: string, upTo: number): void {
-    this.#store.database
+    const { changes } = this.#store.database
       .prepare(
         "UPDATE main.hf_outbox SET state = 'queued', answer = NULL WHERE log = ? AND state = 'accepted' AND state <> 'queued' AND json_extract(answer, '$.firstVersion') + events - 1 <= ?",
       )
       .run(log, upTo);
+    if (changes > 0) this.#store.tracker.outbox = true;
   }
 
   /**
@@ -552,6 +553,7 @@ export class Outbox {
 
   /** What waited for a batch that flows, or is in the log after all, flows again unless something else holds it. */
   letGo(entities: LocalEntities, row: OutboxRow): void {
+    this.#store.tracker.outbox = true;
     for (const dependent of this.dependentsOf(entities, row)) {
       if (dependent.heldBy === null) continue;
       const holder = this.holderOf(entities, dependent);

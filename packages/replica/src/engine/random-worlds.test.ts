@@ -190,6 +190,7 @@ function check(world: World, isInLog = true): void {
     const context = () => `device ${at}: ${JSON.stringify(findings)} after:\n${trace.slice(-40).join('\n')}`;
     expect([...findings, ...wrongHolds(device)], context()).toEqual([]);
     const log = device.state.log('main');
+    expect([told(device), log?.head], context()).toEqual(counted(device));
     // I07: the confirmed part is a prefix of the ledger.
     if (isInLog)
       expect([log?.chain, log?.signature], context()).toEqual([
@@ -205,6 +206,28 @@ function check(world: World, isInLog = true): void {
         expect(outcome.version, `${actionId} ${context()}`).toBeLessThanOrEqual(log?.head ?? 0);
     }
   });
+}
+
+/** What the replica answers from memory, and what the file says. */
+function told({ state }: Device) {
+  const { unsent, sending, waiting, held, parked, lost, attention } = state.counts();
+  return { unsent, sending, waiting, held, parked, lost, attention, flowing: state.flowing('main') };
+}
+
+function counted({ database }: Device) {
+  const count = (table: string, where: string) =>
+    database.prepare(`SELECT count(*) AS n FROM main.${table} WHERE ${where}`).get()?.['n'];
+  const counts = {
+    unsent: count('hf_outbox', 'true'),
+    sending: count('hf_outbox', "state = 'sending'"),
+    waiting: count('hf_outbox', "state = 'waiting'"),
+    held: count('hf_outbox', 'held_by IS NOT NULL'),
+    parked: count('hf_outbox', "state IN ('parked', 'refused')"),
+    lost: count('hf_outbox', "state = 'lost'"),
+    attention: count('hf_desk', "needs = 'answer'"),
+    flowing: count('hf_outbox', "held_by IS NULL AND state IN ('queued', 'sending', 'waiting', 'accepted')"),
+  };
+  return [counts, database.prepare("SELECT head FROM main.hf_log WHERE log = 'main'").get()?.['head']];
 }
 
 /** ST2: held is what names work that is set aside or held, and nothing else. */

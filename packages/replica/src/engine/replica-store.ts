@@ -15,6 +15,9 @@ import type { EntityTable } from './tables.ts';
 import { openView } from './views.ts';
 import { type OpenedTables, openTables } from './widen.ts';
 
+/** What a transaction says that it has changed. */
+export type Part = 'outbox' | 'desk' | 'logs';
+
 /**
  * What every part of the replica's state stands on: the connection, the transaction with its fence, the tables, and the
  * list of who wants to know. Holds nothing that a rollback would make wrong.
@@ -33,6 +36,8 @@ export class ReplicaStore {
   #iso = { ms: -1, text: '' };
   #depth = 0;
   #settled: { readonly actionId: string; readonly outcome: ActionOutcome }[] = [];
+  /** How often each part has changed, by a transaction that is over. */
+  readonly #revisions: Record<Part, number> = { outbox: 0, desk: 0, logs: 0 };
   readonly #listeners = new Set<(change: LocalChange) => void>();
   readonly #rolledBack = new Set<() => void>();
 
@@ -52,6 +57,8 @@ export class ReplicaStore {
 
   /** Once the fence is ours: one transaction that makes the tables fit (SC1). */
   openTables(): void {
+    // Another owner may have written since this file was opened here.
+    for (const part of PARTS) this.#revisions[part] += 1;
     this.write(() => {
       this.#tables = openTables({
         database: this.database,
@@ -102,6 +109,26 @@ export class ReplicaStore {
   }
   get seq(): number {
     return this.#seq;
+  }
+
+  /**
+   * Answers from what was computed before, as long as none of the parts has changed since: sync and host ask many times
+   * between two transactions. Inside one that has changed a part it is computed, and not kept.
+   */
+  remembered<A extends string | void, T>(parts: readonly Part[], compute: (asked: A) => T): (asked: A) => T {
+    const kept = new Map<A, T>();
+    let revision = -1;
+    return (asked) => {
+      if (parts.some((part) => this.tracker[part])) return compute(asked);
+      let now = 0;
+      for (const part of parts) now += this.#revisions[part];
+      if (now !== revision) kept.clear();
+      revision = now;
+      if (kept.has(asked)) return kept.get(asked) as T;
+      const value = compute(asked);
+      kept.set(asked, value);
+      return value;
+    };
   }
 
   /** See `ReplicaState.write`. */
@@ -177,6 +204,7 @@ export class ReplicaStore {
 
   #tell(): void {
     const touched = this.tracker.take();
+    for (const part of PARTS) if (touched[part]) this.#revisions[part] += 1;
     const settled = this.#settled;
     this.#settled = [];
     this.#seq += 1;
@@ -184,6 +212,8 @@ export class ReplicaStore {
     for (const listener of this.#listeners) listener(change);
   }
 }
+
+const PARTS: readonly Part[] = ['outbox', 'desk', 'logs'];
 
 const isPromise = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
