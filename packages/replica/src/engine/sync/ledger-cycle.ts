@@ -91,7 +91,7 @@ export function settleOld(parts: SyncParts, old: Parameters<SyncParts['permits']
 }
 
 function learn(parts: SyncParts, hooks: LedgerCycleHooks, answered: HandshakeLog): void {
-  const { log, standing, fetched } = answered;
+  const { log, standing, fetched, of } = answered;
   const facts = hooks.facts().find((one) => one.log === log);
   if (facts === undefined) return;
   facts.isProven = true;
@@ -105,8 +105,12 @@ function learn(parts: SyncParts, hooks: LedgerCycleHooks, answered: HandshakeLog
     const head = parts.state.log(log)?.head ?? 0;
     if (standing.status !== 'history-changed') sawHead(facts, head);
   }
-  if (answered.of === 'repair' && standing.status === 'history-changed') facts.standing = null;
-  if (fetched?.signature === 'equal') facts.compared = { version: fetched.version };
+  if (of === 'repair' && standing.status === 'history-changed') facts.standing = null;
+  if (of === 'head' && 'signature' in standing && standing.signature === 'equal') facts.repairs = 0;
+  if (fetched?.signature === 'equal') {
+    facts.compared = { version: fetched.version };
+    facts.differing = 0;
+  }
   if (fetched?.signature === 'differs') differs(parts, facts);
 }
 

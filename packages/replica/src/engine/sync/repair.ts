@@ -22,12 +22,13 @@ export const mustRepair = (log: FollowedLog, facts: LogFacts): boolean =>
 
 export async function repairStep(parts: SyncParts, facts: LogFacts): Promise<Step | { readonly step: 'compare' }> {
   const progress = parts.state.bootstrapCursor(facts.log);
-  if (progress === undefined && facts.repairs > 0) {
+  // A person who adopts a history has chosen to take it whole: then there is no state that a repair should have mended.
+  const isAdopting = parts.state.log(facts.log)?.adopting === true;
+  if (progress === undefined && facts.repairs > 0 && !isAdopting) {
     // BS2, 6.6: what was fetched whole, and proven, differs again. More of the same would prove nothing.
     parts.write(() => parts.state.block(facts.log, { code: 'ledger-state-suspect', facts: { log: facts.log } }));
     return done(true);
   }
-  // Of what is fetched now: a comparison may be left over from a fetch that was given up at the same position.
   const isCompared = progress?.scanned === true && facts.compared?.version === progress.head;
   if (!isCompared) return bootstrapStep(parts, facts, 'repair');
   const step = await pullPage(parts, facts, swapIn(parts, facts));
