@@ -56,7 +56,8 @@ export async function createField(seed: number, devices = 2): Promise<Field> {
   ledger.fetch = (url, request) => {
     const next = () => asEver(url, request);
     if (handle === null) return next();
-    const account = (request.headers['authorization'] ?? '').replace('Bearer ', '');
+    // A device's token begins with its account.
+    const [account = ''] = (request.headers['authorization'] ?? '').replace('Bearer ', '').split('/');
     return handle({ url, method: request.method, body: String(request.body ?? ''), account }, next);
   };
   const field: Field = {
