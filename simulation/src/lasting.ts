@@ -77,5 +77,8 @@ export function isHonest({ lasting, faults }: World, phase: SessionPhase, reason
   // A request is on its way, and nobody can know yet that it never arrives.
   if (reason === undefined) return phase === 'connecting' && lasting.kind === 'one-way';
   // What a login page said, before the device was hurt, is believed until the ledger answers: it never does again.
-  return REASONS[lasting.kind].includes(reason) || (faults.has('portal') && reason === 'network-untrusted');
+  if (faults.has('portal') && reason === 'network-untrusted') return true;
+  // A full disk does not take a person's choice.
+  if (faults.has('rewind') && lasting.kind === 'disk-full' && reason === 'history-changed') return true;
+  return REASONS[lasting.kind].includes(reason);
 }

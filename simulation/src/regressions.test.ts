@@ -42,3 +42,20 @@ test('[I03 I13 HL4] seeds 1000 to 1023: a ledger that is rewound again and again
     expect(violations, replayCommand(seed, { faults, steps: 60 })).toEqual([]);
   }
 });
+
+/** With a ledger that is put back, copied files and crashes at once. */
+const REWOUND = ['crash', 'loss', 'people', 'rewind', 'partition', 'clone'] as const;
+const FOUND_REWOUND: readonly (readonly [ids: string, seed: number, steps: number, what: string])[] = [
+  ['I21 BS4', 2061, 60, 'a page of a first state of a history that is gone is owed no more once a first state is here'],
+  ['I21 BS4', 2282, 60, 'nor if the log is empty by then, and no page is asked for at all'],
+  ['I12 BS2', 2213, 60, 'what another fetch was compared with does not swap in one that nobody compared'],
+  ['I30 HL4', 2021, 60, 'what a person adopted is told as changed no more, though nobody answers'],
+];
+
+for (const [ids, seed, steps, what] of FOUND_REWOUND)
+  test(`[${ids}] seed ${seed}: ${what}`, async () => {
+    const options = { faults: REWOUND, steps };
+    const { violations, counts } = await runSeed(seed, options);
+    expect(violations, replayCommand(seed, options)).toEqual([]);
+    expect(counts['adopted']).toBeGreaterThan(0);
+  });

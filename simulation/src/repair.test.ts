@@ -135,3 +135,35 @@ test('[HL4 I13] a person adopts the rewound ledger: its state is taken, and the 
   expect(titles?.map((row) => row['title'])).toEqual(['kept', 'lost by the restore']);
   end(world);
 });
+
+test('[HL4 P3] a ledger that is put back twice is adopted twice in one run of the host, and is not called suspect for it', async () => {
+  const world = createWorld(7, { devices: 1, faults: [] });
+  const [ana] = world.devices as [World['devices'][0]];
+  const { folder } = world.ledger;
+  await quiet(world);
+  ana.commit((tx) => tx.note.create({ title: 'kept' }));
+  await quiet(world);
+  const swapFiles = (from: string, to: string): void => {
+    world.ledger.kill();
+    removeFolder(to);
+    cpSync(from, to, { recursive: true });
+    world.ledger.start();
+  };
+  swapFiles(folder, `${folder}-backup`);
+  await quiet(world);
+  for (const title of ['lost once', 'lost twice']) {
+    ana.commit((tx) => tx.note.create({ title }));
+    await quiet(world);
+    swapFiles(`${folder}-backup`, folder);
+    await quiet(world);
+    expect(ana.engine?.state.log('main')?.blocked?.code).toBe('history-changed');
+    ana.engine?.state.adopt('main');
+    ana.engine?.sync.kick('manual');
+    await quiet(world);
+    expect(ana.engine?.state.log('main')?.blocked).toBeNull();
+  }
+  expect(await checkQuiet(world)).toEqual([]);
+  const titles = ana.engine?.database.prepareQuery('select title from note order by title').statement.all();
+  expect(titles?.map((row) => row['title'])).toEqual(['kept', 'lost once', 'lost twice']);
+  end(world);
+});

@@ -80,8 +80,14 @@ export async function runSeed(seed: number, options: SeedOptions = {}): Promise<
 
 async function aftermath(world: World, kind: LastingKind): Promise<void> {
   world.lasting = beginLasting(world, kind);
-  for (let done = 0; done < AFTERMATH_STEPS; done += 1) await step(world, true);
-  await world.time.advance(AFTERMATH_MS);
+  for (let done = 0; done < AFTERMATH_STEPS; done += 1) {
+    adoptWhereStopped(world);
+    await step(world, true);
+  }
+  for (let waited = 0; waited < AFTERMATH_MS; waited += 10_000) {
+    adoptWhereStopped(world);
+    await world.time.advance(10_000);
+  }
 }
 
 /** Nothing flows, nothing is owed, and everybody is at one head; who stands apart is not waited for. */

@@ -5,6 +5,7 @@ import { counter, defineSchema, entity, integer, oneOf, schemaData, setOf, type 
 import { createSeededRandom, createVirtualTime, type SeededRandom, type VirtualTime } from '@holdfast/replica/testing';
 import { createSimulatedDevice, removeFile, type SimulatedDevice } from './device.ts';
 import { worldDigest } from './digest.ts';
+import { unlessFull } from './disk.ts';
 import type { Lasting } from './lasting.ts';
 import { createWorldLedger, removeFolder, type WorldLedger } from './ledger.ts';
 
@@ -288,7 +289,12 @@ function rewind(world: World): void {
 export function adoptWhereStopped(world: World): void {
   for (const { engine } of world.devices) {
     if (engine?.state.log('main')?.blocked?.code !== 'history-changed') continue;
-    engine.state.adopt('main');
+    // A disk that is full does not take the choice: it is offered again.
+    const isTaken = unlessFull(() => {
+      engine.state.adopt('main');
+      return true;
+    });
+    if (isTaken !== true) continue;
     engine.sync.kick('online');
     counted(world, 'adopted');
   }

@@ -31,17 +31,28 @@ function begin(parts: SyncParts, facts: LogFacts, purpose: BootstrapProgress['pu
   const { standing } = facts;
   if (standing === null || !('head' in standing)) return ask({ code: 'not-ready' });
   const { head, epoch } = standing;
+  // What an earlier fetch was compared with says nothing of this one, also where both have one version.
+  facts.compared = null;
   parts.write(() => {
     parts.state.beginBootstrap(facts.log, head, epoch, purpose);
     // Nothing has ever happened in this log: what there is to fetch is known without asking.
     if (head.version === 0 && purpose === 'bootstrap') {
       parts.state.bootstrapPage(facts.log, { asOf: head, entities: [], after: null, next: null });
-      parts.state.finishBootstrap(facts.log);
+      finishFirstState(parts, facts.log);
     }
     parts.journal.write(purpose, { log: facts.log, from: head.version });
   });
   sawHead(facts, head.version);
   return done(true);
+}
+
+/**
+ * The first state becomes visible: whatever page of it was owed is here, also one of a history that the ledger has lost
+ * since, of which no later request could tell that it lies ahead (PM7, BS4).
+ */
+export function finishFirstState(parts: SyncParts, log: string): void {
+  parts.state.finishBootstrap(log);
+  parts.permits.settleByFirstState(log);
 }
 
 async function scanPage(parts: SyncParts, facts: LogFacts): Promise<Step> {

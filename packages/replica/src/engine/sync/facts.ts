@@ -25,13 +25,13 @@ export interface LogFacts {
   wrongPages: number;
   /** Doubts since the last progress: one is asked about at once, more wait for the backoff. */
   doubts: number;
-  /** Bootstraps whose signature differed from the ledger's (BS2). */
+  /** Fetches in a row whose signature differed from the ledger's (BS2). */
   differing: number;
   /** What is being fetched was found equal to the ledger's state at this version. */
   compared: { readonly version: number } | null;
   /** The first parts of an operation larger than a page (PG2). */
   staged: StagedParts | null;
-  /** Repairs of this run; a second one proves nothing new. */
+  /** Repairs since the ledger last called our state its own; a second one proves nothing new. */
   repairs: number;
   /** A gap, or the ledger's word on the socket: something is to be pulled, whatever heads are known. */
   mustPull: boolean;

@@ -8,6 +8,7 @@ import {
   type Position,
   PROTOCOL,
 } from '@holdfast/core';
+import { finishFirstState } from './bootstrap.ts';
 import type { SyncParts } from './parts.ts';
 import { type Permit, WHOLE_WORKSPACE } from './permits.ts';
 import { type AskedAs, exchange, recordTrouble } from './request.ts';
@@ -191,7 +192,7 @@ function recordLog(parts: SyncParts, asked: AskedLog, standing: LogStanding): Ha
   if (progress === undefined || progress.head !== asked.positions[0]?.version || asked.signature === null) return base;
   if (standing.signature === 'differs') parts.state.discardBootstrap(log);
   // A repair is swapped in by its own driver, under its permit (PM9).
-  else if (of === 'bootstrap') parts.state.finishBootstrap(log);
+  else if (of === 'bootstrap') finishFirstState(parts, log);
   return { ...base, fetched: { version: progress.head, signature: standing.signature } };
 }
 

@@ -28,6 +28,8 @@ export interface Permits {
   confirmed(events: readonly { readonly requestId: string; readonly version: number }[]): void;
   /** Inside the work of the repair that swaps (PM9). */
   settleByRepair(permit: Permit): void;
+  /** In the transaction that makes a first state visible: pages of it that were owed. */
+  settleByFirstState(log: string): void;
   /** These stopped to wait for an answer: what was owed for them is known already. */
   answeredSince(operations: readonly { readonly requestId: string; readonly outcome: string }[]): void;
   /** Request ids that open push obligations of this log name, each once. */
@@ -91,6 +93,15 @@ export function createPermits(coordinator: Coordinator): Permits {
 
     confirmed: (events) => void coordinator.settleByConfirmed(events),
     settleByRepair: (permit) => done(coordinator.settleByRepair(permit)),
+    settleByFirstState: (log) => {
+      const owed = coordinator.obligations.open({ log }).filter((obligation) => obligation.class === 'bootstrap');
+      done(
+        coordinator.obligations.close(
+          owed.map(({ id }) => id),
+          { kind: 'first-state' },
+        ),
+      );
+    },
     answeredSince: (operations) => {
       for (const { requestId, outcome } of operations) {
         const owed = coordinator.obligations.forOperations([requestId]).filter((one) => one.class === 'push');

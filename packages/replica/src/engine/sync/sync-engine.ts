@@ -249,7 +249,11 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     for (const { log, blocked } of logs) {
       const lane = lanes.get(log);
       if (lane === undefined) continue;
-      if (lane.wasBlocked && blocked === null) lane.facts.isProven = false;
+      if (lane.wasBlocked && blocked === null) {
+        lane.facts.isProven = false;
+        // Who adopted it has decided, though nobody may answer for long. If it is so of another log, that is said anew.
+        if (session.phase === 'history-changed') session.signal('cleared');
+      }
       lane.wasBlocked = blocked !== null;
       lane.loop.kick('follow');
     }
