@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync } from 'node:fs';
 import { counter, defineSchema, entity, integer, oneOf, text } from '@holdfast/core';
 import { createWorld } from '@holdfast/replica/testing';
+import { tamper } from '@holdfast/replica/testing/engine';
 import { describe, expect, test } from 'vitest';
 import { checkQuiet } from '../simulation/src/checkers.ts';
 import { REFUSED_TITLE, removeFolder } from '../simulation/src/ledger.ts';
@@ -124,7 +125,8 @@ describe('a vote whose outcome is unknown', () => {
 
     const happens: Readonly<Record<Event, () => Promise<void>>> = {
       repair: async () => {
-        ana.engine?.database.exec(
+        tamper(
+          ana.engine?.state,
           `UPDATE main.note SET status = 'closed'; UPDATE main.hf_log SET signature = '${'1'.repeat(64)}'`,
         );
       },

@@ -1,4 +1,5 @@
 import { cpSync } from 'node:fs';
+import { tamper } from '@holdfast/replica/testing/engine';
 import { expect, test } from 'vitest';
 import { checkQuiet } from './checkers.ts';
 import { removeFolder } from './ledger.ts';
@@ -56,7 +57,8 @@ test('[RR1 DG2] a replica whose state differs at a position of the log is repair
   ben.network.cut();
   ben.commit((tx) => tx.note.update(id as never, { votes: { by: 1 } }));
   // A fault of the device: its confirmed state is not what the log says.
-  ben.engine?.database.exec(
+  tamper(
+    ben.engine?.state,
     `UPDATE main.note SET status = 'closed'; UPDATE main.hf_log SET signature = '${'1'.repeat(64)}'`,
   );
   ben.network.rules.offline = false;

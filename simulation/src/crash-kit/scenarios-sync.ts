@@ -1,3 +1,4 @@
+import { tamper } from '@holdfast/replica/testing/engine';
 import type { Bench } from './bench.ts';
 import { offline, type Scenario, settled, withLog } from './scenario.ts';
 
@@ -117,7 +118,8 @@ const repair: Scenario = {
     await withLog(bench);
     offline(bench, true);
     bench.commit(bench.ana, 'unsent', [{ do: 'update', entity: 'issue', id: 'i1', inc: { votes: 1 } }]);
-    bench.ana.engine?.database.exec(
+    tamper(
+      bench.ana.engine?.state,
       `UPDATE main.issue SET status = 'done' WHERE _id = 'i2'; UPDATE main.hf_log SET signature = '${'1'.repeat(64)}'`,
     );
   },

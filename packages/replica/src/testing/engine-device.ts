@@ -18,6 +18,7 @@ import { createSyncEngine, type SyncEngine } from '../engine/sync/sync-engine.ts
 export { DatabaseFault } from '../engine/database-fault.ts';
 export { type FailHow, FailingDatabase, FailPlan } from './failing-database.ts';
 export { contentsOf } from './file-contents.ts';
+export { tamper } from './tamper.ts';
 export { openNodeDatabase };
 
 /** The engines of one device, composed as a host composes them, on ports of a test: no link, no client, no lock. */

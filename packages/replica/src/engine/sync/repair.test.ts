@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { tamper } from '../../testing/tamper.ts';
 import { type Bench, type BenchDevice, createBench, rewritten } from './bench.fixture.ts';
 
 let bench: Bench;
@@ -21,9 +22,10 @@ const blockedBy = (device: BenchDevice) => device.state.log('main')?.blocked?.co
 
 /** A row that no event explains: what a defect, or a bad disk, leaves behind. */
 function damage(device: BenchDevice): void {
-  const { database } = device.state.store;
-  database.exec("UPDATE main.note SET title = 'damaged' WHERE title = 'note 3'");
-  database.exec(`UPDATE hf_log SET signature = '${'ab'.repeat(32)}'`);
+  tamper(
+    device.state,
+    `UPDATE main.note SET title = 'damaged' WHERE title = 'note 3'; UPDATE main.hf_log SET signature = '${'ab'.repeat(32)}'`,
+  );
 }
 
 test('[P3 PM9] a state that differs at a position in the log is fetched anew and swapped, with outbox and commits kept', async () => {
