@@ -376,7 +376,7 @@ export class BootstrapState {
       const last = row.answer.firstVersion + row.drafts.length - 1;
       if (last <= staged.head) this.#outbox.retire(entities, row, last);
     }
-    if (epochBefore !== staged.epoch) this.#outbox.newEpoch(log);
+    if (epochBefore !== staged.epoch) this.#outbox.answers.newEpoch(log);
   }
 
   #find(log: string): Staged | undefined {

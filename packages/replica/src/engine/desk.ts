@@ -10,7 +10,7 @@ import {
   uuidv7,
 } from '@holdfast/core';
 import type { LocalEntity } from './local.ts';
-import type { OutboxRow } from './outbox.ts';
+import type { OutboxRow } from './outbox-row.ts';
 import type { DeskEntry } from './replica-state.ts';
 import { faultText, type ReplicaStore, readFault } from './replica-store.ts';
 import type { EntityKey, HeldState } from './tables.ts';

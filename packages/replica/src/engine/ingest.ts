@@ -23,7 +23,8 @@ import {
 import type { DeskWriter } from './desk.ts';
 import type { Judge } from './judge.ts';
 import type { Confirmed, LocalEntities, LocalEntity } from './local.ts';
-import type { Outbox, OutboxRow } from './outbox.ts';
+import type { Outbox } from './outbox.ts';
+import type { OutboxRow } from './outbox-row.ts';
 import type { IngestPage, IngestReport } from './replica-state.ts';
 import type { ReplicaStore } from './replica-store.ts';
 import { checkSchemaEntity } from './run-time-types.ts';
@@ -134,7 +135,7 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
   }
   for (const [type, data] of types) if (store.tables.get(type) === undefined) store.declareType(type, data);
   // A version that was promised to own work and came to somebody else.
-  outbox.askAgain(page.log, through);
+  outbox.answers.askAgain(page.log, through);
   const judged = judge.judgeDue(entities, page.log, through >= page.head ? Number.MAX_SAFE_INTEGER : through);
   desk.refresh(touched.keys());
   return ok({

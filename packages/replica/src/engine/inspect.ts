@@ -1,7 +1,7 @@
 import { chainNext, leafOfText, type SignedEntity, type SqlRow, sameValue, signatureOf } from '@holdfast/core';
 import { pendingKeys } from './base.ts';
 import { LocalEntities } from './local.ts';
-import { keysOf, LOCAL_STATES, readRow } from './outbox.ts';
+import { keysOf, LOCAL_STATES, readRow } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
 
 /**

@@ -20,7 +20,8 @@ import {
 } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
 import type { LocalEntities, LocalEntity } from './local.ts';
-import { keysOf, LOCAL_STATES, type Outbox, type OutboxRow } from './outbox.ts';
+import type { Outbox } from './outbox.ts';
+import { keysOf, LOCAL_STATES, type OutboxRow } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
 import type { EntityKey } from './tables.ts';
 
@@ -134,7 +135,7 @@ export class Judge {
     const seqs = new Set<number>();
     for (const key of keysOf(first))
       for (const seq of entities.get(key).base?.pending ?? []) if (seq > first.seq) seqs.add(seq);
-    for (const row of this.#outbox.dependentsOf(entities, first)) seqs.add(row.seq);
+    for (const row of this.#outbox.dependents.of(entities, first)) seqs.add(row.seq);
     const chain = [first];
     for (const seq of [...seqs].sort((a, b) => a - b)) {
       const row = this.#outbox.bySeq(seq);
@@ -381,7 +382,7 @@ export class Judge {
     entities.forgetDrafts(row.seq);
     // What it builds on may itself still wait for a person (ST2).
     const frame = this.#outbox.bySeq(row.seq)?.frame ?? row.frame;
-    const holder = this.#outbox.holderOf(entities, { ...row, drafts, frame });
+    const holder = this.#outbox.dependents.holderOf(entities, { ...row, drafts, frame });
     if (holder === null) this.#outbox.putBack(entities, { ...row, drafts });
     else this.#outbox.hold(entities, { ...row, drafts, state: 'queued' }, holder);
     this.#store.tracker.outbox = true;

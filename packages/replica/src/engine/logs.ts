@@ -127,7 +127,7 @@ export class Logs {
         standing.head.attest ?? null,
         standing.log,
       );
-    if (row['epoch'] !== standing.epoch) this.#outbox.newEpoch(standing.log);
+    if (row['epoch'] !== standing.epoch) this.#outbox.answers.newEpoch(standing.log);
     // Our position is in the log again (HL3): what was lost is there as it was.
     if (readFault(row['blocked'])?.code === 'history-changed') this.#lost.found(entities, standing.log);
     if (first) {

@@ -1,7 +1,8 @@
 import type { EventDraft, RequestRefusalCode } from '@holdfast/core';
 import type { Judge } from './judge.ts';
 import type { LocalEntities } from './local.ts';
-import type { Outbox, OutboxFrame, OutboxRow } from './outbox.ts';
+import type { Outbox } from './outbox.ts';
+import type { OutboxFrame, OutboxRow } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
 
 const CHANGED = 'history-changed' satisfies RequestRefusalCode;

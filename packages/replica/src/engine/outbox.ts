@@ -1,85 +1,28 @@
-import {
-  type EventDraft,
-  type Fault,
-  LIMITS,
-  type OperationResult,
-  type PushOperation,
-  RECOVERY,
-  type RecordedChange,
-  type RefusalCode,
-  utf8Length,
-} from '@holdfast/core';
+import { type Fault, type RecordedChange, utf8Length } from '@holdfast/core';
+import { Answers } from './answers.ts';
+import { Dependents } from './dependents.ts';
 import type { DeskWriter } from './desk.ts';
 import type { LocalEntities } from './local.ts';
 import { BY_ACTION, readTally, type TallyRow } from './outbox-index.ts';
-import type { ActionOutcome, OutboxCounts, PushBatch } from './replica-state.ts';
-import { faultText, type ReplicaStore, readFault, readObject } from './replica-store.ts';
-import type { EntityKey } from './tables.ts';
+import {
+  type BatchAgain,
+  COLUMNS,
+  FLOWING_SQL,
+  type GrantedWish,
+  isLocal,
+  keysOf,
+  LOCAL_STATES,
+  type OutboxRow,
+  readRow,
+} from './outbox-row.ts';
+import type { ActionOutcome, OutboxCounts } from './replica-state.ts';
+import { faultText, type ReplicaStore } from './replica-store.ts';
+import { Sending } from './sending.ts';
 
 /**
- * The outbox: every committed batch that is not yet confirmed and not closed by a person (OB7). A row's bytes are final;
- * only a rebase makes them again, under a new request id (OB3).
+ * The outbox: every committed batch that is not yet confirmed and not closed by a person (OB7). Here is what a batch is in,
+ * and how it comes and goes; `sending`, `answers` and `dependents` each have their own file.
  */
-export interface OutboxRow {
-  readonly seq: number;
-  readonly log: string;
-  readonly actionId: string;
-  readonly requestId: string;
-  readonly state: string;
-  readonly drafts: readonly EventDraft[];
-  readonly frame: OutboxFrame;
-  readonly identity: string;
-  readonly label: string | null;
-  readonly rebases: number;
-  /** Answered with `version-conflict`: to be judged once the head is here. */
-  readonly judgeAt: number | null;
-  readonly fault: Fault | null;
-  readonly heldBy: string | null;
-  readonly answer: AcceptedAnswer | null;
-  /** A person wants it gone: what takes it back if it was accepted (OB3). */
-  readonly wish: readonly RecordedChange[] | null;
-}
-
-export interface OutboxFrame {
-  readonly merge: 'fields' | 'author';
-  readonly needs?: readonly string[];
-  readonly requires?: readonly (readonly [string, string])[];
-  readonly expectedLogVersion?: number;
-  readonly scope?: 'log';
-}
-
-export type AcceptedAnswer = Extract<OperationResult, { status: 'accepted' }>;
-
-const SENT_COLUMNS = 'seq, action_id, request_id, state, drafts, events, bytes, frame, retry_at, judge_at, held_by';
-const COLUMNS =
-  'seq, log, action_id, request_id, state, drafts, frame, identity, label, rebases, judge_at, fault, held_by, answer, wish';
-
-export const readRow = (row: Readonly<Record<string, unknown>>): OutboxRow => ({
-  seq: row['seq'] as number,
-  log: row['log'] as string,
-  actionId: row['action_id'] as string,
-  requestId: row['request_id'] as string,
-  state: row['state'] as string,
-  drafts: JSON.parse(row['drafts'] as string) as EventDraft[],
-  frame: JSON.parse(row['frame'] as string) as OutboxFrame,
-  identity: row['identity'] as string,
-  label: row['label'] as string | null,
-  rebases: row['rebases'] as number,
-  judgeAt: row['judge_at'] as number | null,
-  fault: readFault(row['fault']),
-  heldBy: row['held_by'] as string | null,
-  answer: readObject(row['answer']) as AcceptedAnswer | null,
-  wish: row['wish'] === null ? null : (JSON.parse(row['wish'] as string) as RecordedChange[]),
-});
-
-/** States whose changes are part of local state (ST1), unless held. */
-export const LOCAL_STATES: ReadonlySet<string> = new Set(['queued', 'sending', 'waiting', 'accepted']);
-
-const FLOWING_SQL = "state IN ('queued', 'sending', 'waiting', 'accepted') AND held_by IS NULL";
-
-/** A definite answer, or a judgement over one, is behind these (OB3). */
-const ANSWERED_STATES: ReadonlySet<string> = new Set(['accepted', 'parked', 'refused']);
-
 export class Outbox {
   readonly #store: ReplicaStore;
   readonly #desk: DeskWriter;
@@ -89,9 +32,16 @@ export class Outbox {
   readonly #tally: () => readonly TallyRow[];
   readonly #first: () => number | null;
 
+  readonly sending: Sending;
+  readonly answers: Answers;
+  readonly dependents: Dependents;
+
   constructor(store: ReplicaStore, desk: DeskWriter) {
     this.#store = store;
     this.#desk = desk;
+    this.sending = new Sending(store, this);
+    this.answers = new Answers(store, this, desk);
+    this.dependents = new Dependents(store, this);
     this.#tally = store.remembered(['outbox'], () => readTally(store.database));
     this.#first = store.remembered(['outbox'], () => {
       const first = store.database.prepare('SELECT created_at AS at FROM main.hf_outbox ORDER BY seq LIMIT 1').get();
@@ -108,10 +58,11 @@ export class Outbox {
 
   /** A batch's first request id is its action id; those made by a rebase are in `hf_request` (OB3). */
   byRequest(requestId: string): OutboxRow | undefined {
-    const row = this.byAction(this.#actionOf(requestId));
+    const row = this.byAction(this.actionOf(requestId));
     return row?.requestId === requestId ? row : undefined;
   }
-  #actionOf(requestId: string): string {
+  /** Of an unknown request, its own id: the first request of a batch bears its action id. */
+  actionOf(requestId: string): string {
     const known = this.#store.database
       .prepare('SELECT action_id FROM main.hf_request WHERE request_id = ?')
       .get(requestId);
@@ -164,139 +115,7 @@ export class Outbox {
     return ((row?.[of] as number | null | undefined) ?? 0) + (of === 'first' ? -1 : 1);
   }
 
-  // ── sending ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  takePush({
-    log,
-    eventsMax,
-    bytesMax,
-    nowMs,
-    only,
-  }: {
-    log: string;
-    eventsMax: number;
-    bytesMax: number;
-    nowMs: number;
-    only?: readonly string[];
-  }): PushBatch {
-    if (only !== undefined) return this.#named(log, only, { eventsMax, bytesMax });
-    const operations: PushOperation[] = [];
-    const blocked = new Set<string>();
-    let events = 0;
-    let bytes = 0;
-    let after = Number.MIN_SAFE_INTEGER;
-    for (;;) {
-      const rows = this.#store.database
-        .prepare(`SELECT ${SENT_COLUMNS} FROM main.hf_outbox WHERE log = ? AND seq > ? ORDER BY seq LIMIT 256`)
-        .all(log, after);
-      if (rows.length === 0) return { operations, events, bytes, more: false };
-      for (const row of rows) {
-        after = row['seq'] as number;
-        if (!isDue(row, nowMs)) {
-          if (row['state'] !== 'accepted') block(blocked, row);
-          continue;
-        }
-        const drafts = JSON.parse(row['drafts'] as string) as EventDraft[];
-        const frame = JSON.parse(row['frame'] as string) as OutboxFrame;
-        if (isBlocked(blocked, drafts, frame)) {
-          block(blocked, row);
-          continue;
-        }
-        const isFull =
-          operations.length > 0 && (events + drafts.length > eventsMax || bytes + (row['bytes'] as number) > bytesMax);
-        // An operation with an expectation is alone in its push (LG5).
-        const isAlone = frame.expectedLogVersion !== undefined;
-        if (isFull || (isAlone && operations.length > 0)) return { operations, events, bytes, more: true };
-        operations.push(pushOf(row, drafts, frame));
-        events += drafts.length;
-        bytes += row['bytes'] as number;
-        if (isAlone || events >= eventsMax) return { operations, events, bytes, more: true };
-      }
-    }
-  }
-
-  /** These, as far as they still wait for an answer, in outbox order (OB3). */
-  #named(
-    log: string,
-    requestIds: readonly string[],
-    bounds: { readonly eventsMax: number; readonly bytesMax: number },
-  ): PushBatch {
-    const rows = requestIds.flatMap((requestId) => {
-      const row = this.#store.database
-        .prepare(`SELECT ${SENT_COLUMNS} FROM main.hf_outbox WHERE ${BY_ACTION} AND request_id = ? AND log = ?`)
-        .get(this.#actionOf(requestId), requestId, log);
-      const mayAsk = row !== undefined && row['state'] !== 'accepted' && LOCAL_STATES.has(row['state'] as string);
-      return mayAsk ? [row] : [];
-    });
-    rows.sort((a, b) => (a['seq'] as number) - (b['seq'] as number));
-    const operations: PushOperation[] = [];
-    let events = 0;
-    let bytes = 0;
-    for (const row of rows) {
-      const isFull =
-        events + (row['events'] as number) > bounds.eventsMax || bytes + (row['bytes'] as number) > bounds.bytesMax;
-      if (operations.length > 0 && isFull) return { operations, events, bytes, more: true };
-      const drafts = JSON.parse(row['drafts'] as string) as EventDraft[];
-      operations.push(pushOf(row, drafts, JSON.parse(row['frame'] as string) as OutboxFrame));
-      events += row['events'] as number;
-      bytes += row['bytes'] as number;
-    }
-    return { operations, events, bytes, more: false };
-  }
-
-  answeredSince(requestIds: readonly string[]): readonly { readonly requestId: string; readonly outcome: string }[] {
-    return requestIds.flatMap((requestId) => {
-      const row = this.byRequest(requestId);
-      // Parked though it was owed: its history was adopted away, and no answer of that one can count any more (HL4).
-      if (row !== undefined && !ANSWERED_STATES.has(row.state)) return [];
-      const closed = this.#store.database
-        .prepare("SELECT outcome ->> 'state' AS state FROM main.hf_outcome WHERE action_id = ?")
-        .get(this.#actionOf(requestId));
-      return [{ requestId, outcome: row?.state ?? (closed?.['state'] as string | undefined) ?? 'replaced' }];
-    });
-  }
-
-  markSending(requestIds: readonly string[]): void {
-    for (const requestId of requestIds)
-      this.#store.database
-        .prepare(
-          `UPDATE main.hf_outbox SET state = 'sending', attempts = attempts + 1 WHERE ${BY_ACTION} AND request_id = ? AND state IN ('queued', 'waiting')`,
-        )
-        .run(this.#actionOf(requestId), requestId);
-    this.#store.tracker.outbox = true;
-  }
-
-  markUnknown(requestIds: readonly string[], fault: Fault, retryAtMs: number | null): void {
-    const state = retryAtMs === null ? 'queued' : 'waiting';
-    for (const requestId of requestIds)
-      this.#store.database
-        .prepare(
-          `UPDATE main.hf_outbox SET state = ?, retry_at = ?, fault = ? WHERE ${BY_ACTION} AND request_id = ? AND state IN ('sending', 'queued', 'waiting') AND judge_at IS NULL`,
-        )
-        .run(
-          state,
-          retryAtMs === null ? null : Math.ceil(retryAtMs),
-          faultText(fault),
-          this.#actionOf(requestId),
-          requestId,
-        );
-    this.#store.tracker.outbox = true;
-  }
-
-  nextRetryAtMs(log: string): number | null {
-    const row = this.#store.database
-      .prepare(
-        "SELECT min(retry_at) AS at FROM main.hf_outbox WHERE log = ? AND state = 'waiting' AND state <> 'queued' AND judge_at IS NULL",
-      )
-      .get(log);
-    return (row?.['at'] as number | null | undefined) ?? null;
-  }
-
-  resetRetries(): void {
-    this.#store.database
-      .prepare("UPDATE main.hf_outbox SET retry_at = 0 WHERE state = 'waiting' AND retry_at > 0")
-      .run();
-  }
+  // ── how much ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Batches of the local state that are on their way. */
   flowing(log: string): number {
@@ -347,110 +166,6 @@ export class Outbox {
     return { ...of, attention: this.#desk.count(), oldestUnsentAtMs: this.#first() };
   }
 
-  // ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** See `ReplicaState.recordResults`. Rows that ingest has retired already are not here any more. */
-  recordResults(entities: LocalEntities, results: readonly OperationResult[], nowMs: number, head: number): void {
-    this.#store.tracker.outbox = true;
-    const held: string[] = [];
-    for (const result of results) {
-      this.#answered.add(result.requestId);
-      const row = this.byRequest(result.requestId);
-      if (row === undefined) continue;
-      if (result.status === 'accepted') this.#accepted(entities, row, result, head);
-      else if (row.wish !== null) this.#granted.push({ row, isAccepted: false });
-      else {
-        this.#refused(entities, row, faultOf(result), nowMs);
-        if (RECOVERY[result.code] === 'hold') held.push(row.actionId);
-      }
-    }
-    for (const actionId of held) this.#checkHeld(entities, actionId);
-  }
-
-  #accepted(entities: LocalEntities, row: OutboxRow, answer: AcceptedAnswer, head: number): void {
-    const last = answer.firstVersion + row.drafts.length - 1;
-    // At or below the head it is in the confirmed state already: this transaction takes its change out of local state.
-    if (last <= head) return this.retire(entities, row, last);
-    this.#store.database
-      .prepare(
-        "UPDATE main.hf_outbox SET state = 'accepted', answer = ?, fault = NULL, retry_at = NULL, judge_at = NULL WHERE seq = ?",
-      )
-      .run(JSON.stringify(answer), row.seq);
-    if (isLocal(row)) return;
-    // It was held, and is in the log after all.
-    this.#store.database.prepare('UPDATE main.hf_outbox SET held_by = NULL WHERE seq = ?').run(row.seq);
-    this.#desk.closeFor(row.actionId);
-    this.putBack(entities, row);
-    this.letGo(entities, row);
-  }
-
-  #refused(entities: LocalEntities, row: OutboxRow, fault: Fault<RefusalCode>, nowMs: number): void {
-    const set = (state: string, retryAtMs: number | null, judgeAt: number | null) =>
-      this.#store.database
-        .prepare('UPDATE main.hf_outbox SET state = ?, retry_at = ?, judge_at = ?, fault = ? WHERE seq = ?')
-        .run(state, retryAtMs, judgeAt, faultText(fault), row.seq);
-    switch (RECOVERY[fault.code]) {
-      case 'judge':
-        // What is held waits for the one that it names, and is judged with it.
-        if (row.heldBy === null) set('waiting', null, versionOf(fault.facts));
-        else set('queued', null, null);
-        return;
-      case 'hold':
-        // What it builds on stands in front of it in the outbox: it is sent again once that has moved.
-        set('queued', null, null);
-        return;
-      case 'check-position':
-      case 'wait':
-      case 'block':
-      case 'retry':
-        set('waiting', nowMs + retryAfter(fault.facts), null);
-        return;
-      case 'refuse':
-      case 'preview-again':
-        this.setAside(entities, row, 'refused', fault);
-        this.#desk.open(row, deskKind(fault.code), fault);
-        return;
-      default:
-        this.setAside(entities, row, 'parked', fault);
-        this.#desk.open(row, 'engine', fault);
-    }
-  }
-
-  /** The ledger misses something that nothing in the outbox will ever bring: to ask again would never end. */
-  #checkHeld(entities: LocalEntities, actionId: string): void {
-    const row = this.byAction(actionId);
-    if (row === undefined || row.heldBy !== null) return;
-    const holder = this.holderOf(entities, row);
-    if (holder !== null) return this.hold(entities, row, holder);
-    if (this.#namesWaiting(entities, row)) return;
-    const fault = { code: 'prior-missing', facts: { reason: 'what it was made on is not on its way' } } as const;
-    this.setAside(entities, row, 'parked', fault);
-    this.#desk.open(row, 'engine', fault);
-  }
-
-  /** A version that was promised to own work came to somebody else: it is asked about again under its request id. */
-  askAgain(log: string, upTo: number): void {
-    const { changes } = this.#store.database
-      .prepare(
-        "UPDATE main.hf_outbox SET state = 'queued', answer = NULL WHERE log = ? AND state = 'accepted' AND state <> 'queued' AND json_extract(answer, '$.firstVersion') + events - 1 <= ?",
-      )
-      .run(log, upTo);
-    if (changes > 0) this.#store.tracker.outbox = true;
-  }
-
-  /**
-   * History may have been cut above the head: what was accepted, or is to be judged, at versions that are not here is asked
-   * about again. The ledger says once more what it knows, or takes it.
-   */
-  newEpoch(log: string): void {
-    this.#store.database
-      .prepare(
-        "UPDATE main.hf_outbox SET state = 'queued', answer = NULL, judge_at = NULL WHERE log = ? AND state <> 'queued' AND (state = 'accepted' OR (state = 'waiting' AND judge_at IS NOT NULL))",
-      )
-      .run(log);
-    this.#store.tracker.outbox = true;
-  }
-
   // ── owed work and wishes (OB3) ────────────────────────────────────────────────────────────────────────────────────
 
   /** Sent, and nobody knows whether it arrived: it is neither rebased, parked, resolved nor discarded. */
@@ -470,6 +185,15 @@ export class Outbox {
       .prepare('UPDATE main.hf_outbox SET wish = ? WHERE seq = ?')
       .run(JSON.stringify(inverse), row.seq);
     this.#store.tracker.outbox = true;
+  }
+
+  /** The ledger has said what became of it. */
+  noteAnswered(requestId: string): void {
+    this.#answered.add(requestId);
+  }
+
+  grant(row: OutboxRow, isAccepted: boolean): void {
+    this.#granted.push({ row, isAccepted });
   }
 
   /** Wishes whose time has come: the answer is known, or it never left. Taken once. */
@@ -500,13 +224,13 @@ export class Outbox {
   retire(entities: LocalEntities, row: OutboxRow, version: number): void {
     this.#close(entities, row, { state: 'ordered', log: row.log, version });
     if (!isLocal(row)) this.letGo(entities, row);
-    if (row.wish !== null) this.#granted.push({ row, isAccepted: true });
+    if (row.wish !== null) this.grant(row, true);
   }
 
   /** Closed by a person, or nothing was left to send. What needed it needs what came in its place. */
   closeAs(entities: LocalEntities, row: OutboxRow, outcome: ActionOutcome): void {
     this.#close(entities, row, outcome);
-    this.#renameNeed(row, outcome.state === 'replaced' ? outcome.by : undefined);
+    this.dependents.renameNeed(row, outcome.state === 'replaced' ? outcome.by : undefined);
   }
 
   #close(entities: LocalEntities, row: OutboxRow, outcome: ActionOutcome): void {
@@ -534,7 +258,7 @@ export class Outbox {
       .run(state, faultText(fault), row.seq);
     this.takeOut(entities, row);
     this.#noteAside(entities, row, true);
-    for (const dependent of this.dependentsOf(entities, row)) this.hold(entities, dependent, row.actionId);
+    for (const dependent of this.dependents.of(entities, row)) this.hold(entities, dependent, row.actionId);
     this.#store.settle(row.actionId, { state: state === 'refused' ? 'refused' : 'needs-attention', fault });
     this.#store.tracker.outbox = true;
   }
@@ -554,9 +278,9 @@ export class Outbox {
   /** What waited for a batch that flows, or is in the log after all, flows again unless something else holds it. */
   letGo(entities: LocalEntities, row: OutboxRow): void {
     this.#store.tracker.outbox = true;
-    for (const dependent of this.dependentsOf(entities, row)) {
+    for (const dependent of this.dependents.of(entities, row)) {
       if (dependent.heldBy === null) continue;
-      const holder = this.holderOf(entities, dependent);
+      const holder = this.dependents.holderOf(entities, dependent);
       this.#store.database.prepare('UPDATE main.hf_outbox SET held_by = ? WHERE seq = ?').run(holder, dependent.seq);
       if (holder === null) this.putBack(entities, dependent);
     }
@@ -613,193 +337,4 @@ export class Outbox {
     else return;
     entities.asideChanged();
   }
-
-  // ── who builds on whom (ST2) ──────────────────────────────────────────────────────────────────────────────────────
-
-  /**
-   * Later work that names a batch, directly or through others, by `prior` or `needs`; in outbox order. An event's prior is
-   * of its own entity, so that what can name it is what is pending, or set aside, on the same entities.
-   */
-  dependentsOf(entities: LocalEntities, row: OutboxRow): readonly OutboxRow[] {
-    const needing = this.#needing(row);
-    const names = new Set<string>();
-    const open = new Set<number>();
-    const found: OutboxRow[] = [];
-    const include = (one: OutboxRow) => {
-      names.add(one.actionId);
-      for (const draft of one.drafts) names.add(draft.id);
-      for (const key of keysOf(one)) for (const seq of this.#on(entities, key)) if (seq > one.seq) open.add(seq);
-      for (const seq of needing.get(one.actionId) ?? []) if (seq > one.seq) open.add(seq);
-    };
-    include(row);
-    const looked = new Set<number>();
-    for (;;) {
-      const seq = lowest(open);
-      if (seq === undefined) return found;
-      open.delete(seq);
-      if (looked.has(seq)) continue;
-      looked.add(seq);
-      const later = this.bySeq(seq);
-      if (later === undefined || later.state === 'accepted' || !namesAny(later, names)) continue;
-      found.push(later);
-      include(later);
-    }
-  }
-
-  /** Outbox seqs of the operations on one entity, pending or set aside. */
-  #on(entities: LocalEntities, key: EntityKey): readonly number[] {
-    const aside = this.#store.database
-      .prepare('SELECT seq FROM main.hf_aside WHERE log = ? AND type = ? AND id = ?')
-      .all(key.log, key.type, key.id);
-    return [...(entities.get(key).base?.pending ?? []), ...aside.map((one) => one['seq'] as number)];
-  }
-
-  /** Action id → seqs of later work that needs it. */
-  #needing(row: OutboxRow): ReadonlyMap<string, readonly number[]> {
-    const needing = new Map<string, number[]>();
-    for (const later of this.#store.database
-      .prepare(`SELECT seq, frame FROM main.hf_outbox WHERE log = ? AND seq > ? AND instr(frame, '"needs"') > 0`)
-      .all(row.log, row.seq))
-      for (const action of (JSON.parse(later['frame'] as string) as OutboxFrame).needs ?? []) {
-        const seqs = needing.get(action);
-        if (seqs === undefined) needing.set(action, [later['seq'] as number]);
-        else seqs.push(later['seq'] as number);
-      }
-    return needing;
-  }
-
-  /** The set aside batch that a row is held by; null where it names none. */
-  holderOf(entities: LocalEntities, row: OutboxRow): string | null {
-    for (const named of this.#namedBy(entities, row)) {
-      if (!LOCAL_STATES.has(named.state)) return named.actionId;
-      if (named.heldBy !== null) return named.heldBy;
-    }
-    return null;
-  }
-
-  #namesWaiting(entities: LocalEntities, row: OutboxRow): boolean {
-    return this.#namedBy(entities, row).length > 0;
-  }
-
-  /** Batches of the outbox that a row names by `prior` or `needs`. */
-  #namedBy(entities: LocalEntities, row: OutboxRow): readonly OutboxRow[] {
-    const named = new Map<number, OutboxRow>();
-    for (const action of row.frame.needs ?? []) {
-      const one = this.byAction(action);
-      if (one !== undefined) named.set(one.seq, one);
-    }
-    const own = new Set(row.drafts.map((draft) => draft.id));
-    for (const { prior, entityType, entityId } of row.drafts) {
-      if (prior === undefined || own.has(prior)) continue;
-      // The nearest first: a chain names what stands right before.
-      const before = this.#on(entities, { log: row.log, type: entityType, id: entityId }).filter(
-        (seq) => seq < row.seq,
-      );
-      for (const seq of before.sort((a, b) => b - a)) {
-        const one = named.get(seq) ?? this.bySeq(seq);
-        if (one?.drafts.some((draft) => draft.id === prior) !== true) continue;
-        named.set(seq, one);
-        break;
-      }
-    }
-    return [...named.values()];
-  }
-
-  #renameNeed(row: OutboxRow, by: string | undefined): void {
-    for (const seq of this.#needing(row).get(row.actionId) ?? []) {
-      const later = this.bySeq(seq);
-      if (later === undefined) continue;
-      const needs = (later.frame.needs ?? []).flatMap((action) =>
-        action !== row.actionId ? [action] : by === undefined ? [] : [by],
-      );
-      const { needs: _old, ...frame } = later.frame;
-      this.#store.database
-        .prepare('UPDATE main.hf_outbox SET frame = ? WHERE seq = ?')
-        .run(JSON.stringify(needs.length === 0 ? frame : { ...frame, needs }), seq);
-    }
-  }
 }
-
-export interface BatchAgain {
-  readonly seq: number;
-  readonly log: string;
-  readonly actionId: string;
-  readonly requestId: string;
-  readonly draftTexts: readonly string[];
-  readonly frame: OutboxFrame;
-  readonly identity: string;
-  readonly label: string | null;
-  readonly createdAt: number;
-}
-
-/** A person's wish to have work gone, now that its answer is known. */
-export interface GrantedWish {
-  readonly row: OutboxRow;
-  readonly isAccepted: boolean;
-}
-
-export const isLocal = (row: Pick<OutboxRow, 'state' | 'heldBy'>): boolean =>
-  LOCAL_STATES.has(row.state) && row.heldBy === null;
-
-const lowest = (seqs: ReadonlySet<number>): number | undefined => (seqs.size === 0 ? undefined : Math.min(...seqs));
-
-const namesAny = (row: OutboxRow, names: ReadonlySet<string>): boolean =>
-  row.drafts.some((draft) => draft.prior !== undefined && names.has(draft.prior)) ||
-  (row.frame.needs ?? []).some((action) => names.has(action));
-
-const faultOf = ({ code, details, message }: Extract<OperationResult, { status: 'refused' }>): Fault<RefusalCode> => ({
-  code,
-  ...(details === undefined ? {} : { facts: { ...details, ...(message === undefined ? {} : { message }) } }),
-});
-
-export const keysOf = (row: Pick<OutboxRow, 'log' | 'drafts'>) => {
-  const keys = new Map(
-    row.drafts.map((draft) => [
-      `${draft.entityType} ${draft.entityId}`,
-      { log: row.log, type: draft.entityType, id: draft.entityId },
-    ]),
-  );
-  return [...keys.values()];
-};
-
-function isDue(row: Readonly<Record<string, unknown>>, nowMs: number): boolean {
-  if (row['held_by'] !== null || row['judge_at'] !== null) return false;
-  if (row['state'] === 'queued') return true;
-  return row['state'] === 'waiting' && ((row['retry_at'] as number | null) ?? 0) <= nowMs;
-}
-
-/** What builds on work that stays behind stays behind too. */
-function block(blocked: Set<string>, row: Readonly<Record<string, unknown>>): void {
-  blocked.add(row['action_id'] as string);
-  for (const draft of JSON.parse(row['drafts'] as string) as EventDraft[]) blocked.add(draft.id);
-}
-
-const isBlocked = (blocked: ReadonlySet<string>, drafts: readonly EventDraft[], frame: OutboxFrame): boolean =>
-  blocked.size > 0 &&
-  (drafts.some((draft) => draft.prior !== undefined && blocked.has(draft.prior)) ||
-    (frame.needs ?? []).some((action) => blocked.has(action)));
-
-const pushOf = (
-  row: Readonly<Record<string, unknown>>,
-  events: readonly EventDraft[],
-  frame: OutboxFrame,
-): PushOperation => ({
-  requestId: row['request_id'] as string,
-  actionId: row['action_id'] as string,
-  events,
-  ...frame,
-});
-
-/** Up to which version theirs must be read before it can be judged. */
-const versionOf = (facts: Fault['facts']): number => {
-  const version = facts?.['logVersion'] ?? facts?.['version'];
-  return typeof version === 'number' ? version : 0;
-};
-
-function retryAfter(facts: Fault['facts']): number {
-  const ms = facts?.['retryAfterMs'];
-  return Math.min(LIMITS.retryMaxMs, Math.max(LIMITS.retryMinMs, typeof ms === 'number' ? ms : 5 * LIMITS.retryMinMs));
-}
-
-const deskKind = (code: RefusalCode) =>
-  code === 'missing-reference' ? 'missing-reference' : code === 'not-allowed' ? 'no-access' : 'refused';

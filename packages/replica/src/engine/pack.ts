@@ -14,7 +14,8 @@ import {
   parseJson,
 } from '@holdfast/core';
 import type { LocalEntities } from './local.ts';
-import type { Outbox, OutboxFrame } from './outbox.ts';
+import type { Outbox } from './outbox.ts';
+import type { OutboxFrame } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
 
 /** A pack: everything unsent, sealed into one file that another replica of the same account and workspace takes (OB7). */

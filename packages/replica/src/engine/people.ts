@@ -15,8 +15,9 @@ import { stop } from './fault-error.ts';
 import { inverseOf } from './inverse.ts';
 import type { Judge } from './judge.ts';
 import type { LocalEntities } from './local.ts';
-import { isLocal, keysOf, type Outbox, type OutboxRow } from './outbox.ts';
+import type { Outbox } from './outbox.ts';
 import { BY_ACTION } from './outbox-index.ts';
+import { isLocal, keysOf, type OutboxRow } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
 import { recordedAsOfToday, type TodayParts } from './resolve-change.ts';
 
@@ -86,7 +87,7 @@ function resolveOne(parts: PeopleParts, entry: DeskRow, choice: Choice): void {
     close(parts, row);
     return;
   }
-  const dependents = outbox.dependentsOf(entities, row);
+  const dependents = outbox.dependents.of(entities, row);
   const actionId = uuidv7(store.nowMs(), store.platform.random);
   outbox.closeAs(entities, row, { state: 'replaced', by: actionId });
   entities.flush();
@@ -107,7 +108,7 @@ function resolveOne(parts: PeopleParts, entry: DeskRow, choice: Choice): void {
 /** Closes work without a batch in its place; what was made on it is judged again (ST3). */
 function close(parts: PeopleParts, row: OutboxRow): readonly OutboxRow[] {
   const { store, outbox, entities } = parts;
-  const dependents = outbox.dependentsOf(entities, row);
+  const dependents = outbox.dependents.of(entities, row);
   outbox.closeAs(entities, row, { state: 'discarded' });
   store.database.prepare('DELETE FROM main.hf_undo WHERE action_id = ?').run(row.actionId);
   entities.flush();

@@ -163,18 +163,19 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
         carryOutUnsentWishes(people(), request.log);
         judge.judgeDue(entities, request.log, readableOf(request.log));
         entities.flush();
-        return outbox.takePush(request);
+        return outbox.sending.takePush(request);
       }),
-    answeredSince: (requestIds) => outbox.answeredSince(requestIds),
-    markSending: (requestIds) => writing(() => outbox.markSending(requestIds)),
-    markUnknown: (requestIds, fault, retryAtMs) => writing(() => outbox.markUnknown(requestIds, fault, retryAtMs)),
+    answeredSince: (requestIds) => outbox.sending.answeredSince(requestIds),
+    markSending: (requestIds) => writing(() => outbox.sending.markSending(requestIds)),
+    markUnknown: (requestIds, fault, retryAtMs) =>
+      writing(() => outbox.sending.markUnknown(requestIds, fault, retryAtMs)),
     recordResults: (log, results, nowMs) =>
       writing(() => {
-        outbox.recordResults(entities, results, nowMs, headOf(log));
+        outbox.answers.recordResults(entities, results, nowMs, headOf(log));
         judge.judgeDue(entities, log, headOf(log));
       }),
-    nextRetryAtMs: (log) => outbox.nextRetryAtMs(log),
-    resetRetries: () => writing(() => outbox.resetRetries()),
+    nextRetryAtMs: (log) => outbox.sending.nextRetryAtMs(log),
+    resetRetries: () => writing(() => outbox.sending.resetRetries()),
     flowing: (log) => outbox.flowing(log),
     newestFlowing: (log) => outbox.newestFlowing(log),
     isFlowing: (log, upTo) => outbox.isFlowing(log, upTo),
