@@ -102,6 +102,8 @@ export interface Served extends AsyncDisposable {
 /** Slow and silent peers end here, whatever they send (S35). */
 const HEADERS_MS = 10_000;
 const REQUEST_MS = 60_000;
+/** Longer than clients and proxies keep an idle connection: whoever may send on it is the one to close it (F75). */
+const KEEP_ALIVE_MS = 75_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 /** Open requests get this long at shutdown. */
 const DRAIN_MS = 5_000;
@@ -112,7 +114,12 @@ export async function serveLedger(config: LedgerConfig): Promise<Served> {
   const host = config.listen?.host ?? '127.0.0.1';
   const port = config.listen?.port ?? DEFAULT_PORT;
   const server = createServer(
-    { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS },
+    {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: HEADERS_MS,
+      requestTimeout: REQUEST_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    },
     getRequestListener(ledger.fetch),
   );
   ledger.attach(server);
