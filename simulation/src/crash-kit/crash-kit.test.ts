@@ -4,10 +4,10 @@ import { SCENARIOS, scenarioNamed } from './scenarios.ts';
 
 /**
  * Production engines on real files, on both sides. `npm run crash-kit` strikes every statement of every scenario in every
- * way; so does this with CRASH_KIT=all. Else the long ones are struck at every 32nd.
+ * way; so does this with CRASH_KIT=all. Else the long ones are struck at every 40th.
  */
 const isAll = process.env['CRASH_KIT'] === 'all';
-const WHOLE = ['commit', 'widening', 'resolve', 'undo', 'unpack', 'ledger-append', 'ledger-creation'];
+const WHOLE = ['commit', 'undo', 'unpack', 'ledger-append', 'ledger-creation'];
 /** What is left out here is nearly this: killed before a statement is killed after the one before it. */
 const STRUCK: readonly How[] = isAll ? HOWS : ['io-error', 'killed-after'];
 
@@ -41,9 +41,9 @@ const LONG = SCENARIOS.map(({ name }) => name).filter((name) => !WHOLE.includes(
 test.each(cases(LONG))(
   '[I01 I02 I03 I04 I21] %s, %s: nothing is half done, lost or doubled',
   async (name, how) => {
-    const report = await crashEverywhere(await preparedFor(name), how, { every: isAll ? 1 : 32 });
+    const report = await crashEverywhere(await preparedFor(name), how, { every: isAll ? 1 : 40 });
     expect(report.problems).toEqual([]);
-    expect(report.statements).toBeGreaterThan(100);
+    expect(report.statements).toBeGreaterThan(50);
   },
   1_800_000,
 );
