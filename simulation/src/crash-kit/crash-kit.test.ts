@@ -30,7 +30,7 @@ test.each(cases(WHOLE))(
     const report = await crashEverywhere(of, how);
     expect(report.problems).toEqual([]);
     expect(report.struck).toBe(report.statements);
-    expect(report.statements).toBeGreaterThan(20);
+    expect(report.statements).toBeGreaterThan(10);
     // A kill after its COMMIT is seen, too.
     if (how === 'killed-after' && of.scenario.side === 'replica') expect(report.left).toBe(report.transactions + 1);
   },
@@ -43,7 +43,7 @@ test.each(cases(LONG))(
   async (name, how) => {
     const report = await crashEverywhere(await preparedFor(name), how, { every: isAll ? 1 : 40 });
     expect(report.problems).toEqual([]);
-    expect(report.statements).toBeGreaterThan(50);
+    expect(report.statements).toBeGreaterThan(30);
   },
   1_800_000,
 );
