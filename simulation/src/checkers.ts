@@ -120,6 +120,10 @@ const isSaidByOthers = (drafts: readonly EventDraft[] | undefined, said: Readonl
     return effects.length > 0 && effects.every((one) => said.has(one));
   });
 
+/** Nobody can tell a device that stands apart that the ledger was put back, or it could not write that down. */
+const mayNotKnow = (world: World, device: World['devices'][number]): boolean =>
+  world.faults.has('rewind') && isApart(world, device);
+
 /** Open obligations, each with what its operation is in the outbox. */
 const owedOf = (engine: EngineDevice): string =>
   engine.coordinator.obligations
@@ -162,7 +166,12 @@ export async function checkQuiet(world: World): Promise<Violation[]> {
       if (outcome === undefined) {
         if (!actions.has(action))
           found.push({ invariant: 'I01', device: name, what: `the durable commit ${action} is nowhere` });
-      } else if (outcome.state === 'ordered' && !actions.has(action) && !isSaidByOthers(device.said.get(action), said))
+      } else if (
+        outcome.state === 'ordered' &&
+        !actions.has(action) &&
+        !isSaidByOthers(device.said.get(action), said) &&
+        !mayNotKnow(world, device)
+      )
         found.push({
           invariant: 'I03',
           device: name,

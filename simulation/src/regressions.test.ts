@@ -50,6 +50,8 @@ const FOUND_REWOUND: readonly (readonly [ids: string, seed: number, steps: numbe
   ['I21 BS4', 2282, 60, 'nor if the log is empty by then, and no page is asked for at all'],
   ['I12 BS2', 2213, 60, 'what another fetch was compared with does not swap in one that nobody compared'],
   ['I30 HL4', 2021, 60, 'what a person adopted is told as changed no more, though nobody answers'],
+  ['I29 HL4', 5416, 60, 'what was made on a state that came whole is offered to an adopted history that never knew it'],
+  ['I29 HL4', 5356, 60, 'what waits for other work is offered to an adopted history, too'],
 ];
 
 for (const [ids, seed, steps, what] of FOUND_REWOUND)

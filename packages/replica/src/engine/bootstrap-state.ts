@@ -198,7 +198,7 @@ export class BootstrapState {
       .run(staged.epoch, staged.head, staged.chain, staged.signature, staged.from.version, this.#store.nowIso(), log);
     for (const { key, seqs } of pending) entities.setPending(entities.get(key), seqs);
     this.#retireConfirmed(log, entities, staged, epochBefore);
-    if (seenVersions !== null) {
+    if (common !== null) {
       this.#logs.adopted(log);
       this.#lost.offer(entities, log, seenVersions);
     }

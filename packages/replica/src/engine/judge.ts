@@ -25,6 +25,8 @@ import { keysOf, LOCAL_STATES, type OutboxRow } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
 import type { EntityKey } from './tables.ts';
 
+type SeenVersion = (type: string, id: string) => number | undefined;
+
 /**
  * Judging what the ledger answered with `version-conflict`, once theirs are here (6.4): merge and rebase, or park. The
  * rules are core's; this reads the facts, writes the verdicts, and keeps the outbox conserved.
@@ -90,34 +92,60 @@ export class Judge {
   }
 
   /**
-   * HL4: work that the ledger has lost, on the state that was adopted. `seen`: for each entity, its version and fields
-   * where both histories were one; what differs since is theirs.
+   * HL4: work that the ledger has lost, on the state that was adopted. `seenVersion`: for each entity, its version where
+   * both histories were one. Null: nobody knows it; what differs from what was seen is theirs.
    */
-  offer(
-    entities: LocalEntities,
-    rows: readonly OutboxRow[],
-    seenVersion: (type: string, id: string) => number | undefined,
-  ): void {
+  offer(entities: LocalEntities, rows: readonly OutboxRow[], seenVersion: SeenVersion | null): void {
     if (rows.length === 0) return;
-    const asSeen = rows.map((row) => ({
-      ...row,
-      drafts: row.drafts.map((draft) => {
-        const seen = seenVersion(draft.entityType, draft.entityId);
-        return seen === undefined || draft.base <= seen ? draft : { ...draft, base: seen };
-      }),
-    }));
-    const verdicts = this.#verdicts(entities, asSeen).map((verdict, at): Rebased => {
-      const { actionId, drafts: events } = asSeen[at] as OutboxRow;
-      const isStored = events.every((draft, index) => draft === rows[at]?.drafts[index]);
-      // Of an entity that this history never knew, nobody can say that it is done: its creation may come back.
-      if (verdict.outcome === 'nothing-left' && events.some((draft) => isUnknown(entities, rows[at], draft)))
-        return { outcome: 'parked', actionId, kind: 'clash', facts: [], rules: [] };
-      return verdict.outcome === 'unchanged' && !isStored
-        ? { outcome: 'rebased', actionId, events, notices: [] }
-        : verdict;
+    const asSeen = rows.map((row) => this.#asSeen(entities, row, seenVersion));
+    const verdicts = this.#verdicts(entities, asSeen, { isSeenUnknown: seenVersion === null }).map(
+      (verdict, at): Rebased => {
+        const { actionId, drafts: events } = asSeen[at] as OutboxRow;
+        const isStored = events.every((draft, index) => draft === rows[at]?.drafts[index]);
+        // Of an entity that this history never knew, nobody can say that it is done: its creation may come back.
+        if (verdict.outcome === 'nothing-left' && events.some((draft) => isUnknown(entities, rows[at], draft)))
+          return { outcome: 'parked', actionId, kind: 'clash', facts: [], rules: [] };
+        return verdict.outcome === 'unchanged' && !isStored
+          ? { outcome: 'rebased', actionId, events, notices: [] }
+          : verdict;
+      },
+    );
+    verdicts.forEach(({ outcome }, at) => {
+      if (outcome === 'held' || outcome === 'parked')
+        this.#restate(entities, rows[at] as OutboxRow, asSeen[at] as OutboxRow);
     });
     this.#apply(entities, asSeen, verdicts, { merged: 0, parked: 0 });
     entities.flush();
+  }
+
+  /** HL4: work that waits for a person, or for other work, is made on versions that are gone, too. It waits as it did. */
+  restate(entities: LocalEntities, rows: readonly OutboxRow[], seenVersion: SeenVersion | null): void {
+    for (const row of rows) this.#restate(entities, row, this.#asSeen(entities, row, seenVersion));
+  }
+
+  #restate(entities: LocalEntities, row: OutboxRow, asSeen: OutboxRow): void {
+    if (asSeen.drafts.some((draft, at) => draft !== row.drafts[at])) this.#newBytes(entities, row, asSeen.drafts);
+  }
+
+  /** On bases that both histories know. */
+  #asSeen(entities: LocalEntities, row: OutboxRow, seenVersion: SeenVersion | null): OutboxRow {
+    const drafts = row.drafts.map((draft) => {
+      const { entityType: type, entityId: id } = draft;
+      const base =
+        seenVersion === null
+          ? this.#baseOnStandIns(entities, { log: row.log, type, id }, draft)
+          : Math.min(seenVersion(type, id) ?? draft.base, draft.base);
+      return base === draft.base ? draft : { ...draft, base };
+    });
+    return { ...row, drafts };
+  }
+
+  /** A version that what differs from what was seen lies above; the present one, where nothing does. */
+  #baseOnStandIns(entities: LocalEntities, key: EntityKey, { base }: EventDraft): number {
+    const entity = entities.get(key);
+    const { version } = entity.confirmed;
+    if (base === 0 || version === 0) return 0;
+    return this.#standIns(entity, { base, version }).length === 0 ? version : version - 1;
   }
 
   /** OB3, I16: somebody else is always first. A person decides. */
@@ -158,8 +186,14 @@ export class Judge {
   #verdicts(
     entities: LocalEntities,
     rows: readonly OutboxRow[],
-    after?: { readonly resolved: Resolved; readonly closed: OutboxRow },
+    how: {
+      readonly resolved?: Resolved;
+      readonly closed?: OutboxRow;
+      /** What came since it was made is told by what differs, not by events (HL4). */
+      readonly isSeenUnknown?: boolean;
+    } = {},
   ): readonly Rebased[] {
+    const { resolved, closed, isSeenUnknown = false } = how;
     const log = rows[0]?.log as string;
     const lowest = lowestBases(rows);
     return rebase({
@@ -173,7 +207,7 @@ export class Judge {
         this.#factsOf(
           entities,
           { log, type, id },
-          { base: lowest.get(`${type} ${id}`) ?? 0, rows, isLast: after !== undefined },
+          { base: lowest.get(`${type} ${id}`) ?? 0, rows, isLast: resolved !== undefined, isSeenUnknown },
         ),
       editedWhileDeleted: (type) => this.#store.tables.get(type)?.model?.data.editedWhileDeleted ?? 'keep',
       brokenRules: (type, fields) => {
@@ -181,18 +215,23 @@ export class Judge {
         return model === null || model === undefined ? [] : brokenRules(model.data, fields);
       },
       // The chain below the closed batch is still the author's own, though its row has gone.
-      priorOf: (eventId) => after?.closed.drafts.find((draft) => draft.id === eventId)?.prior ?? this.#priorOf(eventId),
+      priorOf: (eventId) => closed?.drafts.find((draft) => draft.id === eventId)?.prior ?? this.#priorOf(eventId),
       seenBefore: (eventId, field) => this.#seenBefore(log, rows, eventId, field),
-      ...(after === undefined ? {} : { resolved: after.resolved }),
+      ...(resolved === undefined ? {} : { resolved }),
     });
   }
 
   #factsOf(
     entities: LocalEntities,
     key: EntityKey,
-    judged: { readonly base: number; readonly rows: readonly OutboxRow[]; readonly isLast: boolean },
+    judged: {
+      readonly base: number;
+      readonly rows: readonly OutboxRow[];
+      readonly isLast: boolean;
+      readonly isSeenUnknown?: boolean;
+    },
   ): EntityFacts {
-    const { base, rows, isLast } = judged;
+    const { base, rows, isLast, isSeenUnknown = false } = judged;
     const { log, type, id } = key;
     const entity = entities.get(key);
     const { state } = entity.confirmed;
@@ -205,7 +244,9 @@ export class Judge {
       .all(log, type, id, base)
       .map(confirmedEvent);
     // Else the state came whole, without these events: what differs from what was seen stands for them.
-    const isComplete = events.length === version - base && (events[0]?.entityVersion ?? base + 1) === base + 1;
+    const isTold = !isSeenUnknown || version === 0;
+    const isComplete =
+      isTold && events.length === version - base && (events[0]?.entityVersion ?? base + 1) === base + 1;
     const deleted =
       state === undefined
         ? this.#store.database
@@ -359,33 +400,38 @@ export class Judge {
   }
 
   /** New bytes under a new request id; event ids and action id stay (OB3). */
-  #rewrite(entities: LocalEntities, row: OutboxRow, drafts: readonly EventDraft[]): void {
+  #newBytes(entities: LocalEntities, row: OutboxRow, drafts: readonly EventDraft[]): void {
     const texts = drafts.map((draft) => canonical(draft as unknown as Json));
     const { database, platform } = this.#store;
     const requestId = uuidv7(this.#store.nowMs(), platform.random);
     database
       .prepare('INSERT OR REPLACE INTO main.hf_request (request_id, action_id) VALUES (?, ?)')
       .run(requestId, row.actionId);
-    database
-      .prepare(
-        "UPDATE main.hf_outbox SET request_id = ?, drafts = ?, events = ?, bytes = ?, rebases = ?, state = 'queued', judge_at = NULL, retry_at = NULL, held_by = NULL, fault = NULL WHERE seq = ?",
-      )
-      .run(
-        requestId,
-        `[${texts.join(',')}]`,
-        drafts.length,
-        texts.reduce((bytes, text) => bytes + utf8Length(text), 0),
-        row.rebases + (row.judgeAt === null ? 0 : 1),
-        row.seq,
-      );
+    database.prepare('UPDATE main.hf_outbox SET request_id = ?, drafts = ?, events = ?, bytes = ? WHERE seq = ?').run(
+      requestId,
+      `[${texts.join(',')}]`,
+      drafts.length,
+      texts.reduce((bytes, text) => bytes + utf8Length(text), 0),
+      row.seq,
+    );
     this.#outbox.takeOut(entities, row);
     entities.forgetDrafts(row.seq);
+    this.#store.tracker.outbox = true;
+  }
+
+  /** Queued anew with new bytes. */
+  #rewrite(entities: LocalEntities, row: OutboxRow, drafts: readonly EventDraft[]): void {
+    this.#newBytes(entities, row, drafts);
+    this.#store.database
+      .prepare(
+        "UPDATE main.hf_outbox SET rebases = ?, state = 'queued', judge_at = NULL, retry_at = NULL, held_by = NULL, fault = NULL WHERE seq = ?",
+      )
+      .run(row.rebases + (row.judgeAt === null ? 0 : 1), row.seq);
     // What it builds on may itself still wait for a person (ST2).
     const frame = this.#outbox.bySeq(row.seq)?.frame ?? row.frame;
     const holder = this.#outbox.dependents.holderOf(entities, { ...row, drafts, frame });
     if (holder === null) this.#outbox.putBack(entities, { ...row, drafts });
     else this.#outbox.hold(entities, { ...row, drafts, state: 'queued' }, holder);
-    this.#store.tracker.outbox = true;
   }
 }
 

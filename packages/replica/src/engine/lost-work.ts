@@ -7,6 +7,9 @@ import type { ReplicaStore } from './replica-store.ts';
 
 const CHANGED = 'history-changed' satisfies RequestRefusalCode;
 
+/** Entity version by `<type> <id>`. */
+export type SeenVersions = ReadonlyMap<string, number>;
+
 /**
  * Own work that a ledger acknowledged and has lost since (HL1 to HL4). It stands before everything else in the outbox,
  * because it was first; under its request ids, because it may still be found.
@@ -60,8 +63,17 @@ export class LostWork {
     }
   }
 
-  /** For each entity that lost events touch: its version where both histories were one. */
-  versionsAt(log: string, commonVersion: number): ReadonlyMap<string, number> {
+  /**
+   * For each entity that lost events touch: its version where both histories were one. Null: events above that are not
+   * here, because the state came whole, so that nobody can say.
+   */
+  versionsAt(log: string, commonVersion: number): SeenVersions | null {
+    const counted = this.#store.database
+      .prepare(
+        'SELECT head, (SELECT count(*) FROM main.hf_event WHERE log = ?1 AND version > ?2) AS events FROM main.hf_log WHERE log = ?1',
+      )
+      .get(log, commonVersion);
+    if ((counted?.['events'] as number) < (counted?.['head'] as number) - commonVersion) return null;
     const rows = this.#store.database
       .prepare(
         'SELECT type, entity, min(entity_version) AS first FROM main.hf_event WHERE log = ? AND version > ? GROUP BY type, entity',
@@ -76,18 +88,20 @@ export class LostWork {
    * HL4, adopt: offered on the ledger's state, each judged once, in its order; and with it the pending work that was made
    * on versions which are gone, and all that follows on the same entities.
    */
-  offer(entities: LocalEntities, log: string, versionsAt: ReadonlyMap<string, number>): void {
+  offer(entities: LocalEntities, log: string, versionsAt: SeenVersions | null): void {
     for (const row of this.#lost(log)) this.#queueAgain(entities, row);
     entities.flush();
     const touched = new Set<string>();
+    const seenVersion = (draft: EventDraft): number =>
+      versionsAt === null ? 0 : (versionsAt.get(keyOf(draft)) ?? draft.base);
     const offered = this.#flowing(log).filter(({ drafts }) => {
-      const isOffered = drafts.some(
-        (draft) => touched.has(keyOf(draft)) || draft.base > (versionsAt.get(keyOf(draft)) ?? draft.base),
-      );
+      const isOffered = drafts.some((draft) => touched.has(keyOf(draft)) || draft.base > seenVersion(draft));
       if (isOffered) for (const draft of drafts) touched.add(keyOf(draft));
       return isOffered;
     });
-    this.#judge.offer(entities, offered, (type, id) => versionsAt.get(`${type} ${id}`));
+    const versionOf = versionsAt === null ? null : (type: string, id: string) => versionsAt.get(`${type} ${id}`);
+    this.#judge.restate(entities, this.#standing(log), versionOf);
+    this.#judge.offer(entities, offered, versionOf);
   }
 
   #queueAgain(entities: LocalEntities, row: OutboxRow): void {
@@ -109,6 +123,15 @@ export class LostWork {
     return this.#store.database
       .prepare(
         "SELECT seq FROM main.hf_outbox WHERE log = ? AND state IN ('queued', 'waiting') AND held_by IS NULL ORDER BY seq",
+      )
+      .all(log)
+      .flatMap((row) => this.#outbox.bySeq(row['seq'] as number) ?? []);
+  }
+  /** Waits for a person, or for other work. */
+  #standing(log: string): readonly OutboxRow[] {
+    return this.#store.database
+      .prepare(
+        "SELECT seq FROM main.hf_outbox WHERE log = ? AND (state IN ('parked', 'refused') OR held_by IS NOT NULL) ORDER BY seq",
       )
       .all(log)
       .flatMap((row) => this.#outbox.bySeq(row['seq'] as number) ?? []);
