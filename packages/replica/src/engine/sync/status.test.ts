@@ -178,3 +178,23 @@ test('[I30] a log that lacks events of which its ledger told is catching up, how
     }).phase;
   expect([phaseAt(log.head), phaseAt(log.head + 1)]).toEqual(['live', 'catching-up']);
 });
+
+test('[I30] [F20] a disk that is full while the first state is fetched is said of the whole replica, and then forgotten', async () => {
+  const { state } = ana;
+  const { bootstrapPage, finishBootstrap } = state;
+  const full = Object.assign(new Error('the disk is full'), { code: 'storage-full' });
+  Object.assign(state, {
+    bootstrapPage: () => {
+      throw full;
+    },
+    finishBootstrap: () => {
+      throw full;
+    },
+  });
+  ana.sync.start();
+  await bench.time.advance(5_000);
+  expect(ana.sync.status.reason?.code).toBe('storage-full');
+  Object.assign(state, { bootstrapPage, finishBootstrap });
+  await bench.until('live', () => isLive(ana), 120_000);
+  expect(ana.sync.status.reason).toBe(null);
+});

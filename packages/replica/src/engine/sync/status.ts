@@ -60,9 +60,11 @@ export interface StatusView {
 
 export function statusOf(view: StatusView): SyncStatus {
   const logs = view.logs.map((log) => logStatus(log, view));
+  const phase = view.isPaused ? 'stopped' : wholePhase(view.phase, logs);
   return {
-    phase: view.isPaused ? 'stopped' : wholePhase(view.phase, logs),
-    reason: view.reason,
+    phase,
+    // What only a log knows, say that its disk is full, is the whole's reason too where it decides the phase.
+    reason: view.reason ?? logs.find((log) => log.phase === phase && log.reason !== null)?.reason ?? null,
     isPaused: view.isPaused,
     unsent: view.counts.unsent,
     attention: view.counts.attention,
