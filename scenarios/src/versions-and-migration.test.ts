@@ -65,7 +65,7 @@ const EDITS: Readonly<Record<string, Schema>> = {
   }),
 };
 
-// Seen to fail with widen.ts adding no column to a table that is there.
+// Seen to fail with widen.ts emptying a table that gets another column.
 test('[I11 I13 I25] schema change strands existing clients: 20 edits, old and new code in turns, with pending rows', () => {
   const old = schemaData(issue());
   expect(Object.keys(EDITS)).toHaveLength(20);
@@ -123,7 +123,7 @@ const changed =
         })
       : undefined;
 
-// Seen to fail with decode-answer.ts refusing members that it does not know, and with bootstrap.ts calling both failures alike.
+// Seen to fail with bootstrap.ts refusing pages with members that it does not know.
 test('[I30] strict check calls good old data tampered: shape is read leniently, integrity is proven by hash, and the two have names', async () => {
   const bench = createBench();
   try {
@@ -170,7 +170,7 @@ test('[I30] strict check calls good old data tampered: shape is read leniently, 
   }
 });
 
-// Seen to fail with vouch.ts taking any answer of status 200 for the ledger's.
+// Seen to fail with app.ts answering a path that nothing is at with a page.
 test('[I13 I30] service worker serves a dead shell; HTML cached as JavaScript: nothing here is a page, nothing is cached, and the outbox survives', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-shell-'));
   const bench = createBench();
