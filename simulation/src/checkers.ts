@@ -1,6 +1,8 @@
-import type { EventDraft } from '@holdfast/core';
+import type { EventDraft, StoredEvent } from '@holdfast/core';
 import type { EngineDevice } from '@holdfast/replica/testing/engine';
 import { isApart, isHonest } from './lasting.ts';
+import { checkEntityChains, checkOwnOrder, compareNotes, foldPlainly, noteOfRow, type PlainNote } from './oracle.ts';
+import { checkRepeats } from './repeat.ts';
 import type { World } from './world.ts';
 
 /** One broken promise, named by its invariant. */
@@ -13,8 +15,12 @@ export interface Violation {
 /** What must hold at any moment: every open file fits itself (I02, I07, I08, I11, I13), and the status does not lie (I30). */
 export function checkStep(world: World): Violation[] {
   const found: Violation[] = [];
-  for (const { name, engine } of world.devices) {
+  for (const device of world.devices) {
+    const { name, engine } = device;
     if (engine === null) continue;
+    found.push(...checkKept(device, engine));
+    // A history that a person adopted stands where it stands, and may be shorter (HL4).
+    if (!world.faults.has('rewind')) found.push(...checkForward(device, engine));
     for (const { check, what } of engine.examine().findings)
       found.push({ invariant: INVARIANT[check] ?? 'I11', device: name, what: `${check}: ${what}` });
     const counts = engine.state.counts();
@@ -38,6 +44,32 @@ export function checkStep(world: World): Violation[] {
   return found;
 }
 
+/** I01, I25: nothing that resolved is ever without an outcome, whatever was said to the device, and whatever was not. */
+function checkKept({ name, resolved }: World['devices'][number], engine: EngineDevice): Violation[] {
+  return [...resolved].flatMap((action) =>
+    engine.state.outcome(action) === undefined
+      ? [
+          {
+            invariant: 'I25',
+            device: name,
+            what: `the commit ${action} is neither waiting, nor in the log, nor closed`,
+          },
+        ]
+      : [],
+  );
+}
+
+/** I09: within one run and one epoch the head only grows. */
+function checkForward(device: World['devices'][number], engine: EngineDevice): Violation[] {
+  const log = engine.state.log('main');
+  const before = device.seenAt;
+  if (log === undefined) return [];
+  device.seenAt = { engine, epoch: log.epoch, head: log.head };
+  const isSame = before?.engine === engine && before.epoch === log.epoch;
+  if (!isSame || before.head <= log.head) return [];
+  return [{ invariant: 'I09', device: device.name, what: `the head went from ${before.head} back to ${log.head}` }];
+}
+
 const INVARIANT: Readonly<Record<string, string>> = {
   sqlite: 'I02',
   chain: 'I07',
@@ -57,6 +89,7 @@ interface LoggedAction {
 }
 
 interface WholeLog {
+  readonly events: readonly StoredEvent[];
   readonly actions: Map<string, LoggedAction>;
   /** What events did, `delete <entity>` and `<entity> <field> <value>`. */
   readonly said: Set<string>;
@@ -68,6 +101,7 @@ interface WholeLog {
 async function readLog(world: World): Promise<WholeLog> {
   const actions = new Map<string, LoggedAction>();
   const said = new Set<string>();
+  const all: StoredEvent[] = [];
   let after = 0;
   let dense = true;
   for (;;) {
@@ -76,22 +110,23 @@ async function readLog(world: World): Promise<WholeLog> {
       { workspace: 'world', log: 'main' },
       { after },
     );
-    if (answered === undefined || !answered.ok) return { actions, said, head: after, dense: false };
+    if (answered === undefined || !answered.ok) return { events: all, actions, said, head: after, dense: false };
     const page = JSON.parse(answered.body) as {
-      events: (EventDraft & { version: number; actionId: string; requestId: string; count: number })[];
+      events: StoredEvent[];
       through: { version: number };
       more: boolean;
     };
     for (const event of page.events) {
       if (event.version !== after + 1) dense = false;
       after = event.version;
+      all.push(event);
       const action = actions.get(event.actionId) ?? { seen: 0, count: event.count, requests: new Set<string>() };
       action.seen += 1;
       action.requests.add(event.requestId);
       actions.set(event.actionId, action);
       for (const effect of effectsOf(event)) said.add(effect);
     }
-    if (!page.more) return { actions, said, head: after, dense };
+    if (!page.more) return { events: all, actions, said, head: after, dense };
   }
 }
 
@@ -139,7 +174,7 @@ const owedOf = (engine: EngineDevice): string =>
 /** What must hold at rest, after faults have stopped. */
 export async function checkQuiet(world: World): Promise<Violation[]> {
   const found = checkStep(world);
-  const { actions, said, head, dense } = await readLog(world);
+  const { events, actions, said, head, dense } = await readLog(world);
   if (!dense) found.push({ invariant: 'I06', what: 'the log is not dense' });
   for (const [action, { seen, count, requests }] of actions)
     if (seen !== count || requests.size !== 1)
@@ -155,9 +190,14 @@ export async function checkQuiet(world: World): Promise<Violation[]> {
       invariant: 'I11',
       what: `ledger: ${problem.what} ${problem.version ?? ''} expected ${problem.expected}, found ${problem.found}`,
     });
+  found.push(...checkEntityChains(events));
+  const notes = foldPlainly(events);
   for (const device of world.devices) {
     const { name, engine } = device;
     if (engine === null) continue;
+    if (!isApart(world, device)) found.push(...checkShown(device, notes));
+    const alone = [...device.resolved].filter((action) => !device.mayBeBoth.has(action));
+    found.push(...checkOwnOrder(name, alone, events));
     found.push(...checkHonest(world, device, { head, chain: verified.chain }));
     if (!isApart(world, device))
       found.push(...checkAtRest(device, { head, chain: verified.chain, signature: verified.signature }));
@@ -185,7 +225,25 @@ export async function checkQuiet(world: World): Promise<Violation[]> {
         found.push({ invariant: 'I13', device: name, what: `the closed commit ${action} is in the log, too` });
     }
   }
+  const firstVersions = new Map<string, number>();
+  for (const { requestId, version } of events) if (!firstVersions.has(requestId)) firstVersions.set(requestId, version);
+  found.push(
+    ...(await checkRepeats(
+      world,
+      world.devices.flatMap(({ pushes }) => pushes),
+      firstVersions,
+    )),
+  );
+  const after = await world.ledger.current?.engine.verify({ workspace: 'world', log: 'main' });
+  if (after?.chain !== verified.chain) found.push({ invariant: 'I04', what: 'the log grew by what was in it already' });
   return found;
+}
+
+/** I12: where nothing waits, an app sees what the log says. */
+function checkShown({ name, engine }: World['devices'][number], notes: ReadonlyMap<string, PlainNote>): Violation[] {
+  if (engine === null || engine.database.prepare('SELECT 1 FROM main.hf_outbox LIMIT 1').get() !== undefined) return [];
+  const rows = engine.database.prepareQuery('select * from note').statement.all();
+  return compareNotes(name, new Map(rows.map((row) => [row['id'] as string, noteOfRow(row)])), notes);
 }
 
 /** Who reaches the ledger has its chain and its state, and nothing on the way (I07, I12, I21, I29). */

@@ -21,7 +21,9 @@ import {
   type VirtualTime,
 } from '@holdfast/replica/testing';
 import { createEngineDevice, type EngineDevice, openNodeDatabase } from '@holdfast/replica/testing/engine';
+import { watchOutbox } from './cells.ts';
 import { type Disk, onDisk, unlessFull } from './disk.ts';
+import { keepingPushes, type SentPush } from './repeat.ts';
 
 /**
  * One device of a world: the real replica engine on a real SQLite file. It can crash, restart, be copied, wake up as it was
@@ -36,6 +38,10 @@ export interface SimulatedDevice<S extends Schema> {
   readonly engine: EngineDevice | null;
   /** Its disk. While it is full, every statement that writes fails as SQLite fails. */
   readonly disk: Disk;
+  /** The newest pushes that left it. */
+  readonly pushes: readonly SentPush[];
+  /** Where its file stood when it was looked at last, by this run of the host. */
+  seenAt: { readonly engine: EngineDevice; readonly epoch: string | null; readonly head: number } | null;
   /** What it shows to the ledger: another one after each sign-in. */
   readonly token: string;
   signIn(): void;
@@ -53,6 +59,8 @@ export interface SimulatedDevice<S extends Schema> {
   /** How its next starts open the file, for a test that stands between the engine and SQLite. Null: as usual. */
   openDatabase: ((file: string) => Database) | null;
   commit<T>(build: (tx: Tx<S>) => T): string | null;
+  /** Another host opens the same file and is this device's from now on. Returns the one that still runs, outranked. */
+  takeOver(): EngineDevice | null;
   start(): void;
   crash(): void;
   close(): Promise<void>;
@@ -79,6 +87,8 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   const resolved = new Set<string>();
   const said = new Map<string, readonly EventDraft[]>();
   const inherited = new Set<string>();
+  const pushes: SentPush[] = [];
+  const fetch = keepingPushes(network.fetch, pushes);
   const disk: Disk = { isFull: false };
   let signIns = 0;
   const tokenNow = () => `${parts.account}/writer/${name}-${signIns}`;
@@ -89,6 +99,30 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   let starts = 0;
   // Of this device's whole life: what its file forgets, its ids may not repeat.
   let commits = 0;
+  /** As a new process opens the file. Bounded by the steps of a world. */
+  const outranked: EngineDevice[] = [];
+  const open = (): EngineDevice => {
+    starts += 1;
+    const opened = createEngineDevice({
+      file,
+      schema: data,
+      account: parts.account,
+      platform: { clock, random: random.fork(`start-${starts}`), digest: parts.platform.digest },
+      database: self.openDatabase?.(file) ?? onDisk(through(openNodeDatabase({ file })), disk),
+      token: tokenNow,
+      fetch,
+      openSocket: network.openSocket,
+    });
+    try {
+      watchOutbox(opened.database);
+      opened.sync.start();
+    } catch (cause) {
+      clock.stop();
+      opened.abandon();
+      throw cause;
+    }
+    return opened;
+  };
   const self: SimulatedDevice<S> = {
     name,
     openDatabase: null,
@@ -100,6 +134,8 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     inherited,
     mayBeBoth,
     disk,
+    pushes,
+    seenAt: null,
     get token() {
       return tokenNow();
     },
@@ -147,33 +183,21 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     },
     start: () => {
       if (engine !== null) return;
-      starts += 1;
       clock = time.clockFor({ skewMs: clock.skewMs });
-      const opened = createEngineDevice({
-        file,
-        schema: data,
-        account: parts.account,
-        platform: { clock, random: random.fork(`start-${starts}`), digest: parts.platform.digest },
-        database: onDisk(through(openNodeDatabase({ file })), disk),
-        token: tokenNow,
-        fetch: network.fetch,
-        openSocket: network.openSocket,
-        ...(self.openDatabase === null ? {} : { database: self.openDatabase(file) }),
-      });
-      try {
-        opened.sync.start();
-      } catch (cause) {
-        clock.stop();
-        opened.abandon();
-        throw cause;
-      }
-      engine = opened;
+      engine = open();
+    },
+    takeOver: () => {
+      if (engine === null) return null;
+      const before = engine;
+      outranked.push(before);
+      engine = open();
+      return before;
     },
     crash: () => {
       if (engine === null) return;
       clock.stop();
       network.cut();
-      engine.abandon();
+      for (const host of [...outranked.splice(0), engine]) host.abandon();
       engine = null;
     },
     close: async () => {
@@ -184,6 +208,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
         isDone = true;
       });
       await time.until(() => isDone, 60_000);
+      for (const host of outranked.splice(0)) host.abandon();
       engine = null;
     },
   };

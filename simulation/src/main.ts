@@ -1,12 +1,16 @@
 import { parseArgs } from 'node:util';
+import { unreachableCells, writeCells } from './coverage.ts';
 import { LASTING, type LastingKind } from './lasting.ts';
 import { createPool } from './pool.ts';
+import { createProgress } from './progress.ts';
 import { runSeed, type SeedOptions, type SeedResult } from './run.ts';
 import { replayCommand, shrink } from './shrink.ts';
+import { summaryLines, summaryOf } from './summary.ts';
 import { FAULTS, type FaultClass } from './world.ts';
 
 const USAGE = `npm run simulate -- [--seeds N | --hours H] [--from S] [--faults a,b | none] [--lasting a | none] [--steps N] [--devices N]
-                    [--workers N] [--trace] [--no-shrink] [--json]
+                    [--workers N] [--once] [--trace] [--no-shrink] [--json]
+                    [--write-cells FILE]
 faults: ${FAULTS.join(', ')}
 lasting: ${LASTING.join(', ')}; drawn for one seed in five`;
 
@@ -20,6 +24,8 @@ const { values } = parseArgs({
     steps: { type: 'string' },
     devices: { type: 'string' },
     workers: { type: 'string' },
+    once: { type: 'boolean', default: false },
+    'write-cells': { type: 'string' },
     trace: { type: 'boolean', default: false },
     'no-shrink': { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
@@ -36,14 +42,25 @@ async function main(): Promise<boolean> {
   const say = values.json ? () => {} : (line: string) => console.log(line);
   const results: SeedResult[] = [];
   const started = performance.now();
+  let steps = 0;
+  let failures = 0;
+  const progress = createProgress({
+    write: (text) => void process.stderr.write(text),
+    isTerminal: process.stderr.isTTY === true,
+    nowMs: () => performance.now(),
+    total: values.hours === undefined || values.seeds !== undefined ? Number(values.seeds ?? 100) : null,
+  });
   const tell = (result: SeedResult): void => {
     results.push(result);
+    steps += result.steps;
+    if (result.violations.length > 0) failures += 1;
     if (result.violations.length > 0) sayFailed(say, result, replayCommand(result.seed, options));
-    if (process.stderr.isTTY && results.length % 10 === 0) process.stderr.write(`\r${results.length} seeds`);
+    progress.tell({ done: results.length, failed: failures, steps });
   };
   const seeds = seedsToRun(started);
   if (values.trace) for (const seed of seeds) tell(await runSeed(seed, { ...options, trace: say }));
   else await createPool(...optionalNumber('workers')).run(seeds, options, tell);
+  progress.end();
 
   const failed = results.filter(({ violations }) => violations.length > 0).sort((a, b) => a.seed - b.seed);
   const smallest: Record<number, string> = {};
@@ -54,7 +71,25 @@ async function main(): Promise<boolean> {
       say(`seed ${result.seed} still fails after ${shrunk.tries} tries as`);
       sayFailed(say, shrunk.result, smallest[result.seed] as string);
     }
-  summarise(say, { results, failed, smallest, seconds: (performance.now() - started) / 1000 });
+  const seconds = (performance.now() - started) / 1000;
+  const summary = summaryOf(results);
+  for (const line of summaryLines(summary, seconds, unreachableCells())) say(line);
+  if (values['write-cells'] !== undefined) writeCells(values['write-cells'], results);
+  if (values.json)
+    console.log(
+      JSON.stringify({
+        ...summary,
+        from: Number(values.from),
+        seconds,
+        failed: failed.map(({ seed, faults, lasting, violations }) => ({
+          seed,
+          faults,
+          lasting,
+          violations,
+          smallest: smallest[seed],
+        })),
+      }),
+    );
   return failed.length === 0;
 }
 
@@ -64,45 +99,6 @@ function sayFailed(say: (line: string) => void, result: SeedResult, command: str
   );
   for (const { invariant, device, what } of result.violations.slice(0, 4))
     say(`   ${invariant} ${device ?? ''} ${what}`);
-}
-
-function summarise(
-  say: (line: string) => void,
-  of: {
-    readonly results: readonly SeedResult[];
-    readonly failed: readonly SeedResult[];
-    readonly smallest: Readonly<Record<number, string>>;
-    readonly seconds: number;
-  },
-): void {
-  const { results, failed, seconds } = of;
-  const counts: Record<string, number> = {};
-  for (const result of results)
-    for (const [what, n] of Object.entries(result.counts)) counts[what] = (counts[what] ?? 0) + n;
-  const steps = results.reduce((sum, result) => sum + result.steps, 0);
-  const simulatedHours = results.reduce((sum, result) => sum + result.simulatedMs, 0) / 3_600_000;
-  say(
-    `${results.length} seeds, ${failed.length} failed, ${simulatedHours.toFixed(1)} simulated hours, ${steps} steps in ${seconds.toFixed(1)} s (${Math.round(steps / seconds)} steps/s)`,
-  );
-  const sorted = Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1));
-  say(sorted.map(([what, n]) => `${what} ${n}`).join(', '));
-  if (values.json)
-    console.log(
-      JSON.stringify({
-        seeds: results.length,
-        from: Number(values.from),
-        failed: failed.map(({ seed, faults, violations }) => ({
-          seed,
-          faults,
-          violations,
-          smallest: of.smallest[seed],
-        })),
-        steps,
-        simulatedHours,
-        seconds,
-        counts: Object.fromEntries(sorted),
-      }),
-    );
 }
 
 /** A number of seeds, or as many as begin within some hours of real time. */
@@ -118,6 +114,7 @@ function readOptions(): SeedOptions {
   const [steps] = optionalNumber('steps');
   const [devices] = optionalNumber('devices');
   return {
+    twice: !values.once && !values.trace,
     ...(steps === undefined ? {} : { steps }),
     ...(devices === undefined ? {} : { devices }),
     ...(values.faults === undefined ? {} : { faults: readFaults(values.faults) }),

@@ -65,4 +65,6 @@ const died = (seed: number, cause: unknown): SeedResult => ({
   simulatedMs: 0,
   counts: {},
   traceHash: '',
+  cells: [],
+  unlisted: [],
 });

@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { counter, defineSchema, entity, integer, oneOf, schemaData, setOf, type Tx, text } from '@holdfast/core';
 import { createSeededRandom, createVirtualTime, type SeededRandom, type VirtualTime } from '@holdfast/replica/testing';
+import type { Violation } from './checkers.ts';
 import { createSimulatedDevice, removeFile, type SimulatedDevice } from './device.ts';
 import { worldDigest } from './digest.ts';
 import { unlessFull } from './disk.ts';
+import { attendHosts, signOut, takeOver, transfer } from './hosts.ts';
 import type { Lasting } from './lasting.ts';
 import { createWorldLedger, removeFolder, type WorldLedger } from './ledger.ts';
 
@@ -40,9 +42,15 @@ export const FAULTS = [
   'clone',
   'yesterday',
   'people',
+  'sign-out',
+  'take-over',
+  'transfer',
   'rewind',
 ] as const;
 export type FaultClass = (typeof FAULTS)[number];
+
+/** Only worlds that are asked for it have these. A backup that is put back ends most of what else could happen. */
+const ON_REQUEST: ReadonlySet<FaultClass> = new Set(['sign-out', 'take-over', 'transfer', 'rewind']);
 
 export interface World {
   readonly seed: number;
@@ -55,6 +63,8 @@ export interface World {
   readonly counts: Record<string, number>;
   /** Each step that was taken, for the trace. */
   readonly trace: string[];
+  /** Promises that were broken while something was done. */
+  readonly flaws: Violation[];
   /** What is not healed, once the other faults have stopped. */
   lasting: Lasting | null;
 }
@@ -75,8 +85,7 @@ export function createWorld(
   });
   ledger.start();
   const drawn = random.fork('faults');
-  // Only worlds that are asked for it have an operator who puts a backup back: it ends most of what else could happen.
-  const isDrawn = (fault: FaultClass): boolean => fault !== 'rewind' && drawn.chance(0.45);
+  const isDrawn = (fault: FaultClass): boolean => !ON_REQUEST.has(fault) && drawn.chance(0.45);
   const faults = new Set(options.faults ?? FAULTS.filter(isDrawn));
   const world: World = {
     seed,
@@ -88,6 +97,7 @@ export function createWorld(
     folder,
     counts: {},
     trace: [],
+    flaws: [],
     lasting: null,
   };
   const count = options.devices ?? 2 + random.below(2);
@@ -236,6 +246,12 @@ function disturb(world: World, device: SimulatedDevice<WorldSchema>): void {
       return yesterday(world, device);
     case 'people':
       return decide(world, device);
+    case 'sign-out':
+      return signOut(world, device);
+    case 'take-over':
+      return takeOver(world, device);
+    case 'transfer':
+      return transfer(world, device);
     case 'rewind':
       return rewind(world);
   }
@@ -285,8 +301,14 @@ function rewind(world: World): void {
   world.ledger.start();
 }
 
+/** What people do once the storm is over, as often as there is something to do. */
+export function attend(world: World): void {
+  adoptWhereStopped(world);
+  attendHosts(world);
+}
+
 /** What a person answers to a ledger that lost its history: go on with what it has (HL4). */
-export function adoptWhereStopped(world: World): void {
+function adoptWhereStopped(world: World): void {
   for (const { engine } of world.devices) {
     if (engine?.state.log('main')?.blocked?.code !== 'history-changed') continue;
     // A disk that is full does not take the choice: it is offered again.
