@@ -66,6 +66,8 @@ const FOUND_REWOUND: readonly (readonly [ids: string, seed: number, steps: numbe
   ['I30 HL4', 2021, 60, 'what a person adopted is told as changed no more, though nobody answers'],
   ['I29 HL4', 5416, 60, 'what was made on a state that came whole is offered to an adopted history that never knew it'],
   ['I29 HL4', 5356, 60, 'what waits for other work is offered to an adopted history, too'],
+  ['I13 HL1', 5307, 60, 'what both histories have is not judged as lost, and then closed though it is in the log'],
+  ['I30 HL4', 5886, 60, 'what a person adopted is told as changed no more, also if it changed while the host ran'],
 ];
 
 for (const [ids, seed, steps, what] of FOUND_REWOUND)

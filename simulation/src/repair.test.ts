@@ -169,3 +169,39 @@ test('[HL4 P3] a ledger that is put back twice is adopted twice in one run of th
   expect(titles?.map((row) => row['title'])).toEqual(['kept', 'lost once', 'lost twice']);
   end(world);
 });
+
+test('[HL1 DG5] of a changed history the last version that is in both is found, and only work above it counts as lost', async () => {
+  const world = createWorld(8, { devices: 1, faults: [] });
+  const [ana] = world.devices as [World['devices'][0]];
+  const { folder } = world.ledger;
+  await quiet(world);
+  const commit = async (count: number): Promise<void> => {
+    for (let at = 0; at < count; at += 1) {
+      ana.commit((tx) => tx.note.create({ title: 'one' }));
+      await quiet(world);
+    }
+  };
+  await commit(7);
+  world.ledger.kill();
+  cpSync(folder, `${folder}-backup`, { recursive: true });
+  world.ledger.start();
+  await quiet(world);
+  await commit(5);
+  world.ledger.kill();
+  removeFolder(folder);
+  cpSync(`${folder}-backup`, folder, { recursive: true });
+  world.ledger.start();
+  await quiet(world);
+  // Of 12 versions a handshake names 12, 11, 10, 8, 4 and the beginning.
+  expect(ana.engine?.state.log('main')?.blocked).toMatchObject({
+    code: 'history-changed',
+    facts: { commonVersion: 7, head: 12, ledgerHead: 7 },
+  });
+  expect(ana.engine?.state.counts().lost).toBe(5);
+  // Found once, it is named from then on, and asks for no second question.
+  const before = ana.network.counts.requests;
+  ana.engine?.sync.kick('manual');
+  await world.time.advance(1_000);
+  expect(ana.network.counts.requests - before).toBe(1);
+  end(world);
+});

@@ -79,9 +79,30 @@ export class Logs {
       if (event === undefined) break;
       positions.push({ epoch, version: head - back, chain: event['chain'] as string });
     }
+    // What is known of a changed history already needs no further question.
+    const common = this.get(log)?.blocked?.facts?.['commonVersion'];
+    if (typeof common === 'number')
+      for (const known of this.positionsBetween(log, common - 1, common + 2))
+        if (positions.every(({ version }) => version !== known.version)) positions.push(known);
     if (head > 0 && row['identity'] !== null)
       positions.push({ epoch, version: 0, chain: chainStart(row['identity'] as string, platform.digest) });
     return positions;
+  }
+
+  positionsBetween(log: string, above: number, below: number): readonly Position[] {
+    const { database } = this.#store;
+    const epoch = database.prepare('SELECT epoch FROM main.hf_log WHERE log = ?').get(log)?.['epoch'];
+    if (typeof epoch !== 'string') return [];
+    const between = 'FROM main.hf_event WHERE log = ? AND version > ? AND version < ?';
+    const n = database.prepare(`SELECT count(*) AS n ${between}`).get(log, above, below)?.['n'] as number;
+    const apart = Math.ceil(n / (LIMITS.handshakePositionsMax / 2));
+    return database
+      .prepare(
+        `SELECT version, chain FROM (SELECT version, chain, row_number() OVER (ORDER BY version DESC) - 1 AS at ${between})
+         WHERE at % ? = 0 ORDER BY version DESC`,
+      )
+      .all(log, above, below, Math.max(1, apart))
+      .map((row) => ({ epoch, version: row['version'] as number, chain: row['chain'] as string }));
   }
 
   recordStanding(entities: LocalEntities, standing: LogStanding): void {

@@ -38,6 +38,8 @@ export interface ReplicaState {
   unfollow(log: string): void;
   /** Head first, then older versions that this file still has chains for, ever sparser; at most 64 (DG5, HL1). */
   positions(log: string): readonly Position[];
+  /** Some of those strictly between two versions, newest first, spread evenly; as many as one request takes. */
+  positionsBetween(log: string, above: number, below: number): readonly Position[];
   /** What a handshake said of one log: epoch, ledger head, `history-changed` (HL1 moves own work above the common
    *  version back into the outbox as `lost`), `moved`, `deleted`, `not-allowed` → blocked. */
   recordStanding(standing: LogStanding): void;

@@ -137,6 +137,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
     follow: (log) => writing(() => logs.follow(log)),
     unfollow: (log) => writing(() => logs.unfollow(log)),
     positions: (log) => logs.positions(log),
+    positionsBetween: (log, above, below) => logs.positionsBetween(log, above, below),
     recordStanding: (standing) => writing(() => logs.recordStanding(entities, standing)),
     block: (log, fault) => writing(() => logs.block(log, fault)),
     adopt: (log) => writing(() => logs.adopt(log)),

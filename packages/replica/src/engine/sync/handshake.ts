@@ -4,6 +4,7 @@ import {
   type HandshakeAnswer,
   type HandshakeRequest,
   type JsonObject,
+  LIMITS,
   type LogStanding,
   type Position,
   PROTOCOL,
@@ -42,11 +43,23 @@ interface AskedLog {
   readonly of: AskedFor;
 }
 
-export async function handshake(parts: SyncParts, logs: readonly string[], patience: number): Promise<HandshakeResult> {
+/** Positions to ask about beside the head, by log. */
+type Finer = ReadonlyMap<string, readonly Position[]>;
+
+/** Each question about a changed history divides what is still open by 32; a ledger that never decides is believed then. */
+const FINER_MAX = 12;
+
+export async function handshake(
+  parts: SyncParts,
+  logs: readonly string[],
+  patience: number,
+  finer: Finer = new Map(),
+  round = 0,
+): Promise<HandshakeResult> {
   const exchanged = await exchange(
     parts,
     () => {
-      const asked = logs.map((log) => askOf(parts, log)).filter((ask) => ask !== null);
+      const asked = logs.map((log) => askOf(parts, log, finer.get(log))).filter((ask) => ask !== null);
       if (asked.length === 0) return null;
       return {
         asked,
@@ -77,11 +90,32 @@ export async function handshake(parts: SyncParts, logs: readonly string[], patie
     recordTrouble(parts, { permit, answer: { kind: 'unknown', fault } });
     return { done: false, trouble: { next: 'retry', fault, retryAfterMs: null }, as: facts.as };
   }
-  return record(parts, { permit, asked, answer: read.value, as: facts.as });
+  const open = round < FINER_MAX ? stillOpen(parts, asked, read.value) : new Map<string, readonly Position[]>();
+  const recorded = record(parts, { permit, asked, answer: read.value, as: facts.as, open });
+  if (!recorded.done || open.size === 0) return recorded;
+  const again = await handshake(parts, [...open.keys()], patience, open, round + 1);
+  return again.done ? { ...again, logs: [...recorded.logs, ...again.logs] } : again;
+}
+
+/**
+ * HL1: of a history that has changed, the last version that is in both, and not only the last of those that were named:
+ * work between them is in the log, and nothing of it was lost.
+ */
+function stillOpen(parts: SyncParts, asked: readonly AskedLog[], answer: HandshakeAnswer): Finer {
+  const open = new Map<string, readonly Position[]>();
+  for (const standing of answer.logs) {
+    const ask = asked.find(({ log }) => log === standing.log);
+    if (ask?.of !== 'head' || standing.status !== 'history-changed') continue;
+    const { commonVersion } = standing;
+    const missing = ask.positions.map(({ version }) => version).filter((version) => version > commonVersion);
+    const between = parts.state.positionsBetween(standing.log, commonVersion, Math.min(...missing));
+    if (between.length > 0) open.set(standing.log, between);
+  }
+  return open;
 }
 
 /** Newest first. While something is being fetched, its position stands for the log. */
-function askOf(parts: SyncParts, log: string): AskedLog | null {
+function askOf(parts: SyncParts, log: string, finer: readonly Position[] = []): AskedLog | null {
   const followed = parts.state.log(log);
   if (followed === undefined) return null;
   const progress = parts.state.bootstrapCursor(log);
@@ -93,7 +127,22 @@ function askOf(parts: SyncParts, log: string): AskedLog | null {
   const nothingYet = { log, positions: [], signature: null };
   if (followed.repairing) return { ...nothingYet, of: 'repair' };
   if (followed.stage !== 'visible') return { ...nothingYet, of: 'bootstrap' };
-  return { log, positions: parts.state.positions(log), signature: followed.signature, of: 'head' };
+  const positions = parts.state.positions(log);
+  return { log, positions: withFiner(positions, finer), signature: followed.signature, of: 'head' };
+}
+
+/** The head, the finer ones, and what lies next to them on both sides. */
+function withFiner(positions: readonly Position[], finer: readonly Position[]): readonly Position[] {
+  const [highest, lowest] = [finer[0]?.version, finer.at(-1)?.version];
+  const [head] = positions;
+  if (head === undefined || highest === undefined || lowest === undefined) return positions;
+  const above = positions.filter(({ version }) => version > highest && version < head.version);
+  const next = above.reduce<Position | undefined>(
+    (a, b) => (a === undefined || b.version < a.version ? b : a),
+    undefined,
+  );
+  const below = positions.filter(({ version }) => version < lowest);
+  return [head, ...(next === undefined ? [] : [next]), ...finer, ...below].slice(0, LIMITS.handshakePositionsMax);
 }
 
 /** PM7: one position per log, so that what an earlier handshake still owes closes with this one. */
@@ -145,9 +194,11 @@ function record(
     readonly asked: readonly AskedLog[];
     readonly answer: HandshakeAnswer;
     readonly as: AskedAs;
+    /** Of these nothing is recorded yet: they are asked about once more. */
+    readonly open: Finer;
   },
 ): HandshakeResult {
-  const { permit, asked, answer, as } = done;
+  const { permit, asked, answer, as, open } = done;
   const whole = troubleWithWhole(parts, answer);
   const logs: HandshakeLog[] = [];
   parts.write(() => {
@@ -155,6 +206,7 @@ function record(
     if (whole !== null) return parts.journal.write('handshake', { outcome: whole.fault.code });
     for (const standing of answer.logs) {
       const ask = asked.find(({ log }) => log === standing.log);
+      if (open.has(standing.log)) continue;
       if (ask !== undefined && parts.state.log(standing.log) !== undefined) logs.push(recordLog(parts, ask, standing));
     }
     parts.journal.write('handshake', { logs: Object.fromEntries(logs.map((log) => [log.log, journalOf(log)])) });

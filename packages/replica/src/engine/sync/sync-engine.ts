@@ -249,14 +249,15 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     for (const { log, blocked } of logs) {
       const lane = lanes.get(log);
       if (lane === undefined) continue;
-      if (lane.wasBlocked && blocked === null) {
-        lane.facts.isProven = false;
-        // Who adopted it has decided, though nobody may answer for long. If it is so of another log, that is said anew.
-        if (session.phase === 'history-changed') session.signal('cleared');
-      }
+      if (lane.wasBlocked && blocked === null) lane.facts.isProven = false;
+      // Told once; what it waits for from now on is another thing.
+      if (blocked === null && lane.facts.fault?.code === 'history-changed') lane.facts.fault = null;
       lane.wasBlocked = blocked !== null;
       lane.loop.kick('follow');
     }
+    // Who adopted it has decided, though nobody may answer for long.
+    const isChanged = logs.some(({ blocked }) => blocked?.code === 'history-changed');
+    if (session.phase === 'history-changed' && !isChanged) session.signal('cleared');
     reporter.changed();
   };
 
