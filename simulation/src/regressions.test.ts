@@ -68,6 +68,12 @@ const FOUND_REWOUND: readonly (readonly [ids: string, seed: number, steps: numbe
   ['I29 HL4', 5356, 60, 'what waits for other work is offered to an adopted history, too'],
   ['I13 HL1', 5307, 60, 'what both histories have is not judged as lost, and then closed though it is in the log'],
   ['I30 HL4', 5886, 60, 'what a person adopted is told as changed no more, also if it changed while the host ran'],
+  [
+    'I03 HL1',
+    2272,
+    60,
+    'work whose acknowledgement came, but never its events, is offered again if the ledger loses it',
+  ],
 ];
 
 for (const [ids, seed, steps, what] of FOUND_REWOUND)

@@ -1,5 +1,6 @@
 import { type Fault, LIMITS, type OperationResult, RECOVERY, type RefusalCode } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
+import { keepDrafts } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
 import { type AcceptedAnswer, isLocal, type OutboxRow } from './outbox-row.ts';
@@ -38,7 +39,10 @@ export class Answers {
   #accepted(entities: LocalEntities, row: OutboxRow, answer: AcceptedAnswer, head: number): void {
     const last = answer.firstVersion + row.drafts.length - 1;
     // At or below the head it is in the confirmed state already: this transaction takes its change out of local state.
-    if (last <= head) return this.#outbox.retire(entities, row, last);
+    if (last <= head) {
+      keepDrafts(this.#store, row, answer.firstVersion);
+      return this.#outbox.retire(entities, row, last);
+    }
     this.#store.database
       .prepare(
         "UPDATE main.hf_outbox SET state = 'accepted', answer = ?, fault = NULL, retry_at = NULL, judge_at = NULL WHERE seq = ?",

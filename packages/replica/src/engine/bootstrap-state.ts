@@ -13,6 +13,7 @@ import { pendingKeys } from './base.ts';
 import type { DeskWriter } from './desk.ts';
 import { stop } from './fault-error.ts';
 import { foldHeld, noteDeletion, readPage } from './ingest.ts';
+import { keepDrafts } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Logs } from './logs.ts';
 import type { LostWork } from './lost-work.ts';
@@ -374,7 +375,9 @@ export class BootstrapState {
       const row = this.#outbox.bySeq(seq as number);
       if (row === undefined || row.answer === null) continue;
       const last = row.answer.firstVersion + row.drafts.length - 1;
-      if (last <= staged.head) this.#outbox.retire(entities, row, last);
+      if (last > staged.head) continue;
+      keepDrafts(this.#store, row, row.answer.firstVersion);
+      this.#outbox.retire(entities, row, last);
     }
     if (epochBefore !== staged.epoch) this.#outbox.answers.newEpoch(log);
   }

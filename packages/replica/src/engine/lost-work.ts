@@ -1,5 +1,6 @@
 import type { EventDraft, RequestRefusalCode } from '@holdfast/core';
 import type { Judge } from './judge.ts';
+import { forgetDrafts, keptLog } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
 import type { OutboxFrame, OutboxRow } from './outbox-row.ts';
@@ -47,6 +48,7 @@ export class LostWork {
       this.#store.database.prepare('DELETE FROM main.hf_outcome WHERE action_id = ?').run(actionId);
       this.#outbox.setAside(entities, row, 'lost', { code: CHANGED });
     }
+    forgetDrafts(this.#store, log, { above: commonVersion });
     for (const row of this.#accepted(log))
       if ((row.answer?.firstVersion ?? 0) > commonVersion)
         this.#outbox.setAside(entities, row, 'lost', { code: CHANGED });
@@ -147,9 +149,9 @@ export class LostWork {
     const byAction = new Map<string, { actionId: string; requestId: string; draftTexts: string[] }>();
     for (const row of this.#store.database
       .prepare(
-        'SELECT action_id, draft, envelope FROM main.hf_event WHERE log = ? AND version > ? AND own = 1 AND draft IS NOT NULL ORDER BY version',
+        'SELECT action_id, draft, envelope FROM main.hf_event WHERE log IN (?, ?) AND version > ? AND own = 1 AND draft IS NOT NULL ORDER BY version',
       )
-      .all(log, version)) {
+      .all(log, keptLog(log), version)) {
       const actionId = row['action_id'] as string;
       const { requestId } = JSON.parse(row['envelope'] as string) as { readonly requestId: string };
       const batch = byAction.get(actionId) ?? { actionId, requestId, draftTexts: [] };

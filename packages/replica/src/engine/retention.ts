@@ -1,4 +1,5 @@
 import { LIMITS } from '@holdfast/core';
+import { forgetDrafts } from './kept-drafts.ts';
 import type { ReplicaStore } from './replica-store.ts';
 
 /**
@@ -24,6 +25,7 @@ export function prune(store: ReplicaStore): boolean {
       )
       .run(log, log, head - LIMITS.historyEventsKept, BATCH);
     hasMore ||= changes === BATCH;
+    forgetDrafts(store, log, { upTo: head - LIMITS.historyEventsKept });
     database.prepare('DELETE FROM main.hf_seen WHERE log = ?').run(log);
     database.prepare('DELETE FROM main.hf_deleted WHERE log = ? AND at <= ?').run(log, head - LIMITS.historyEventsKept);
   }
