@@ -40,7 +40,7 @@ async function partitioned(direction: 'none' | 'in' | 'out' | 'both'): Promise<v
   const devices = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((name) => world.device(name)));
   await world.settle();
   const heals = devices.map(() => 0);
-  const COMMITS = 75;
+  const COMMITS = 40;
   for (let tick = 0; tick < COMMITS; tick += 1) {
     devices.forEach((device, at) => {
       const isCut = direction !== 'none' && world.elapsedMs < (heals[at] as number);
@@ -49,7 +49,7 @@ async function partitioned(direction: 'none' | 'in' | 'out' | 'both'): Promise<v
       if (!isCut && random.chance(0.1)) heals[at] = world.elapsedMs + random.below(10_000);
     });
     await random.pick(devices).replica.commit((tx) => tx.issue.create({ title: `${tick}` }));
-    await world.advance(400);
+    await world.advance(750);
   }
   for (const { network } of devices) Object.assign(network, { toLedger: true, fromLedger: true });
   await world.advance(30_000);
