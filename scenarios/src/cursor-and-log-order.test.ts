@@ -119,6 +119,7 @@ test.each(['the hint', 'the answer'])(
     await field.pass();
     expect(pushes).toBe(1);
     expect(titles(ana)).toEqual(['a: pushed', 'b: added by the server side']);
+    field.intercept(null);
     await field.expectHealthy();
   },
 );

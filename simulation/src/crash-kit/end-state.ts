@@ -40,7 +40,9 @@ export async function endStateOf(bench: Bench): Promise<EndState> {
 
 /** All checks of files and of conservation, at rest. Empty: every promise is kept. */
 export async function brokenPromises(bench: Bench): Promise<string[]> {
-  const found = await checkQuiet({ ledger: bench.ledger, devices: bench.devices, lasting: null } as unknown as World);
+  const { ledger, devices, time } = bench;
+  const world = { ledger, devices, time, lasting: null, faults: new Set() };
+  const found = await checkQuiet(world as unknown as World);
   return found.map(({ invariant, device, what }) => `${invariant} ${device ?? 'ledger'}: ${what}`);
 }
 

@@ -1,6 +1,8 @@
 import type { Mutation } from './mutation.ts';
 
 const OUTBOX = 'packages/replica/src/engine/outbox.ts';
+const SENDING = 'packages/replica/src/engine/sending.ts';
+const ANSWERS = 'packages/replica/src/engine/answers.ts';
 const TESTS = ['packages/replica/src/engine/outbox.test.ts', 'packages/replica/src/engine/ingest.test.ts'];
 
 /** Faults in the outbox and in judging: what is sent, in which order, under which name, and when it may go. */
@@ -8,7 +10,7 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
   {
     name: 'retry-under-new-id',
     fault: 'A retry looks like new work to the ledger, because its request id is another.',
-    file: OUTBOX,
+    file: SENDING,
     find: '`UPDATE main.hf_outbox SET state = ?, retry_at = ?, fault = ? WHERE ',
     replace:
       '`UPDATE main.hf_outbox SET request_id = lower(hex(randomblob(16))), state = ?, retry_at = ?, fault = ? WHERE ',
@@ -42,7 +44,7 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
   {
     name: 'successor-before-predecessor',
     fault: 'An edit is sent before the creation that it builds on.',
-    file: OUTBOX,
+    file: SENDING,
     find: '        if (isBlocked(blocked, drafts, frame)) {',
     replace: "        if (blocked.has('') && isBlocked(blocked, drafts, frame)) {",
     tests: TESTS,
@@ -51,16 +53,16 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     name: 'dependents-not-held',
     fault: 'What builds on parked work is sent without it.',
     file: OUTBOX,
-    find: '    for (const dependent of this.dependentsOf(entities, row)) this.hold(entities, dependent, row.actionId);\n',
+    find: '    for (const dependent of this.dependents.of(entities, row)) this.hold(entities, dependent, row.actionId);\n',
     replace: '',
     tests: [...TESTS, 'packages/replica/src/engine/desk.test.ts'],
   },
   {
     name: 'retired-before-its-event',
     fault: 'An edit vanishes from the screen between the answer and the event that brings it back.',
-    file: OUTBOX,
-    find: 'if (last <= head) return this.retire(entities, row, last);',
-    replace: 'if (last <= head || head >= 0) return this.retire(entities, row, last);',
+    file: ANSWERS,
+    find: 'if (last <= head) return this.#outbox.retire(entities, row, last);',
+    replace: 'if (last <= head || head >= 0) return this.#outbox.retire(entities, row, last);',
     tests: TESTS,
   },
   {
@@ -74,7 +76,7 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
   {
     name: 'push-bounded-by-count-only',
     fault: 'A few large edits make a request that nobody on the way lets through.',
-    file: OUTBOX,
+    file: SENDING,
     find: "(events + drafts.length > eventsMax || bytes + (row['bytes'] as number) > bytesMax);",
     replace: 'events + drafts.length > eventsMax;',
     tests: [...TESTS, 'packages/replica/src/engine/sync/bounds.test.ts'],
@@ -82,7 +84,7 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
   {
     name: 'recovery-bounded-by-count-only',
     fault: 'What is owed can never be asked about, because the question is too large.',
-    file: OUTBOX,
+    file: SENDING,
     find: "events + (row['events'] as number) > bounds.eventsMax || bytes + (row['bytes'] as number) > bounds.bytesMax;",
     replace: "events + (row['events'] as number) > bounds.eventsMax;",
     tests: TESTS,
@@ -99,7 +101,7 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     name: 'broken-promise-not-asked-again',
     fault: 'Work whose promised place in the log went to somebody else waits for ever.',
     file: 'packages/replica/src/engine/ingest.ts',
-    find: '  outbox.askAgain(page.log, through);\n',
+    find: '  outbox.answers.askAgain(page.log, through);\n',
     replace: '',
     tests: TESTS,
   },
