@@ -108,7 +108,7 @@ export class BootstrapState {
     const name = stagedLog(log);
     this.#store.tracker.muted(() => {
       for (const entity of page.entities) {
-        const table = this.#store.tableOf(entity.type);
+        const table = this.#store.logTableOf(entity.type);
         table.write({ log: name, type: entity.type, id: entity.id }, undefined, heldOf(entity), SYNCED);
         signature.add(entity);
       }
@@ -227,7 +227,7 @@ export class BootstrapState {
     this.#store.tracker.muted(() => {
       for (const { event, version } of events) {
         if (event === null || version <= asOf(staged, keyText(event.entityType, event.entityId))) continue;
-        const table = this.#store.tableOf(event.entityType);
+        const table = this.#store.logTableOf(event.entityType);
         const before = table.read(log, event.entityId);
         const after = foldHeld(before?.state, event);
         const key = { log, type: event.entityType, id: event.entityId };
@@ -256,8 +256,8 @@ export class BootstrapState {
     for (const row of this.#store.database
       .prepare('SELECT DISTINCT type FROM main.hf_entity WHERE log IN (?, ?)')
       .all(log, stagedLog(log))) {
-      const type = row['type'] as string;
-      if (!this.#store.tables.has(type)) yield this.#store.tableOf(type);
+      const table = this.#store.logTableOf(row['type'] as string);
+      if (table.model === null) yield table;
     }
   }
 
@@ -341,12 +341,13 @@ export class BootstrapState {
     database.prepare('UPDATE main.hf_event SET log = ? WHERE log = ?').run(log, stagedLog(log));
     if (common !== null) database.prepare('DELETE FROM main.hf_deleted WHERE log = ?').run(log);
     database.prepare('UPDATE OR REPLACE main.hf_deleted SET log = ? WHERE log = ?').run(log, stagedLog(log));
-    for (const type of this.#store.tables.keys())
-      database
-        .prepare(
-          `DELETE FROM main.hf_deleted WHERE log = ? AND type = ? AND id IN (SELECT _id FROM main.${quoted(type)} WHERE _log = ?)`,
-        )
-        .run(log, type, log);
+    for (const [type, { model }] of this.#store.tables)
+      if (model?.isLocal !== true)
+        database
+          .prepare(
+            `DELETE FROM main.hf_deleted WHERE log = ? AND type = ? AND id IN (SELECT _id FROM main.${quoted(type)} WHERE _log = ?)`,
+          )
+          .run(log, type, log);
   }
 
   /** SC4: types that came with the state. Their entities move out of `hf_entity`. */

@@ -213,6 +213,8 @@ function restoredFields(parts: ChangeParts, model: EntityModel): JsonObject {
     });
   if (change.do === 'restore' && change.fields !== undefined) return wired(parts, model, change.fields);
   if (entity.confirmed.state !== undefined) return entity.confirmed.state.fields;
+  // What a log deleted under the name of a local type was never this device's.
+  if (model.isLocal) return stop('not-found', { entity: change.entity, id: change.id });
   const row = store.database
     .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
     .get(parts.log, change.entity, change.id);

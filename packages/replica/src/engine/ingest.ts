@@ -82,13 +82,10 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
   for (const one of events) {
     const { event, envelope } = one;
     if (event !== null) {
-      const entity = entities.get({ log: page.log, type: event.entityType, id: event.entityId });
-      // What is declared local here is this device's own, whatever another app version writes of it.
-      if (entity.table.model?.isLocal !== true) {
-        if (!touched.has(entity)) touched.set(entity, entity.confirmed.state);
-        if (one.own === null) tellNotices(parts, page.log, entity, event);
-        fold(store, entity, event);
-      }
+      const entity = entities.ofLog({ log: page.log, type: event.entityType, id: event.entityId });
+      if (!touched.has(entity)) touched.set(entity, entity.confirmed.state);
+      if (one.own === null) tellNotices(parts, page.log, entity, event);
+      fold(store, entity, event);
       if (event.entityType === RUN_TIME_TYPE) types.push(...runTimeType(entity));
     }
     insert.run(

@@ -111,11 +111,10 @@ function checkState(store: ReplicaStore, log: string, signature: string, find: F
   const signed: SignedEntity[] = [];
   const keys = new Map<string, { readonly type: string; readonly id: string }>();
   for (const type of typesOf(store, log))
-    for (const { id } of store.tableOf(type).all(log)) keys.set(`${type} ${id}`, { type, id });
+    for (const { id } of store.logTableOf(type).all(log)) keys.set(`${type} ${id}`, { type, id });
   for (const { type, id } of pendingKeys(store, log)) keys.set(`${type} ${id}`, { type, id });
   for (const { type, id } of keys.values()) {
-    const entity = entities.get({ log, type, id });
-    if (entity.table.model?.isLocal === true) continue;
+    const entity = entities.ofLog({ log, type, id });
     const { state } = entity.confirmed;
     if (state !== undefined) signed.push({ type, id, version: state.version, fields: state.fields });
     const shown = entity.local;

@@ -14,6 +14,7 @@ export type { Confirmed } from './base.ts';
  * What goes past it (a swap of a log's rows, a type that is declared) must say so with `forget`.
  */
 export interface LocalEntity {
+  readonly name: string;
   readonly key: EntityKey;
   readonly table: EntityTable;
   row: HeldRow | undefined;
@@ -48,21 +49,32 @@ export class LocalEntities {
     this.#store = store;
   }
 
+  /** As the app names it. */
   get(key: EntityKey): LocalEntity {
-    const name = nameOf(key);
+    return this.#find(nameOf(key), key, this.#store.tableOf(key.type));
+  }
+
+  /** As the log has it: another one only where the app's type of this name is local. */
+  ofLog(key: EntityKey): LocalEntity {
+    const table = this.#store.logTableOf(key.type);
+    const isAside = table !== this.#store.tableOf(key.type);
+    return this.#find(isAside ? ` ${nameOf(key)}` : nameOf(key), key, table);
+  }
+
+  #find(name: string, key: EntityKey, table: EntityTable): LocalEntity {
     const known = this.#entities.get(name);
     if (known !== undefined) return known;
-    const table = this.#store.tableOf(key.type);
     const row = table.read(key.log, key.id);
     const base = this.#readBase(key, row);
     const entity: LocalEntity = {
+      name,
       key,
       table,
       row,
       storedBase: base,
       base,
       local: row?.state,
-      confirmed: base?.confirmed ?? this.#confirmedOf(key, row),
+      confirmed: base?.confirmed ?? this.#confirmedOf(key, table, row),
     };
     this.#entities.set(name, entity);
     this.#kept += sizeOf(row);
@@ -183,9 +195,8 @@ export class LocalEntities {
     this.#kept += sizeOf(written) - sizeOf(row);
     entity.row = written;
     entity.storedBase = base;
-    const name = nameOf(key);
-    if (written === undefined) this.#absent.add(name);
-    else this.#absent.delete(name);
+    if (written === undefined) this.#absent.add(entity.name);
+    else this.#absent.delete(entity.name);
   }
 
   #syncOf(entity: LocalEntity): RowSync {
@@ -216,8 +227,9 @@ export class LocalEntities {
     return stored === undefined ? undefined : readBase(stored['base'] as string, undefined);
   }
 
-  #confirmedOf(key: EntityKey, row: HeldRow | undefined): Confirmed {
+  #confirmedOf(key: EntityKey, table: EntityTable, row: HeldRow | undefined): Confirmed {
     if (row !== undefined) return { version: row.state.version, state: row.state };
+    if (table.model?.isLocal === true) return { version: 0, state: undefined };
     const deleted = this.#store.database
       .prepare('SELECT version FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
       .get(key.log, key.type, key.id);

@@ -94,6 +94,10 @@ export class ReplicaStore {
   tableOf(type: string): EntityTable {
     return this.#tables.tableOf(type);
   }
+  /** The same, for what a log has under this type. */
+  logTableOf(type: string): EntityTable {
+    return this.#tables.logTableOf(type);
+  }
   /** SC4: false where the name is taken, or the type is there already. The view follows after the commit. */
   declareType(type: string, data: EntityData): boolean {
     return this.#tables.declare(type, data);

@@ -35,6 +35,8 @@ export interface OpenedTables {
   /** Types with a table by name: those of the schema, those added at run time, and hidden ones of other app versions. */
   readonly tables: ReadonlyMap<string, EntityTable>;
   tableOf(type: string): EntityTable;
+  /** Where entities lie that a log has under this type: what is local here is this device's own, so theirs are aside (SC6, SC10). */
+  logTableOf(type: string): EntityTable;
   /** Declares a type that an event brought (SC4). False when its name is taken. */
   declare(type: string, data: EntityData): boolean;
 }
@@ -58,7 +60,7 @@ export function openTables(parts: {
     const table = declaredTable(database, tracker, union);
     tables.set(model.type, table);
     if (isChanged) {
-      adopt(database, table, union);
+      if (!union.isLocal) adopt(database, table, union);
       rehome(database, union);
       refreshSearch(database, union);
     }
@@ -79,14 +81,17 @@ export function openTables(parts: {
   }
 
   const undeclared = new Map<string, EntityTable>();
+  const asideOf = (type: string): EntityTable => {
+    const table = undeclared.get(type) ?? undeclaredTable(database, tracker, type);
+    undeclared.set(type, table);
+    return table;
+  };
   return {
     tables,
-    tableOf: (type) => {
+    tableOf: (type) => tables.get(type) ?? asideOf(type),
+    logTableOf: (type) => {
       const declared = tables.get(type);
-      if (declared !== undefined) return declared;
-      const table = undeclared.get(type) ?? undeclaredTable(database, tracker, type);
-      undeclared.set(type, table);
-      return table;
+      return declared === undefined || declared.model?.isLocal === true ? asideOf(type) : declared;
     },
     declare: (type, data) => {
       if (tables.has(type) && schema.entities[type] === undefined) tables.delete(type);

@@ -135,14 +135,14 @@ function confirmedEntities({ store }: OpenedState, log: string): ReadonlyMap<str
   const entities = new LocalEntities(store);
   const held = new Map<string, Held>();
   const look = (type: string, id: string): void => {
-    const { confirmed, table } = entities.get({ log, type, id });
-    if (table.model?.isLocal === true || confirmed.state === undefined) return;
+    const { confirmed } = entities.ofLog({ log, type, id });
+    if (confirmed.state === undefined) return;
     const { version, fields } = confirmed.state;
     held.set(keyOf(type, id), { type, id, version, fields });
   };
   const aside = database.prepare('SELECT DISTINCT type FROM main.hf_entity WHERE log = ?').all(log);
   const types = new Set([...store.tables.keys(), ...aside.map((row) => row['type'] as string)]);
-  for (const type of types) for (const { id } of [...store.tableOf(type).all(log)]) look(type, id);
+  for (const type of types) for (const { id } of [...store.logTableOf(type).all(log)]) look(type, id);
   for (const row of database.prepare('SELECT type, id FROM main.hf_base WHERE log = ?').all(log))
     look(row['type'] as string, row['id'] as string);
   return held;
