@@ -140,6 +140,9 @@ function keyProblem(type: string, { key, fields }: EntityData): string | null {
 
 const SEARCHED: ReadonlySet<FieldData['kind']> = new Set(['text', 'oneOf', 'setOf', 'json']);
 
+/** Of SQLite's FTS5. */
+const SEARCH_RESERVED: ReadonlySet<string> = new Set(['rank', 'rowid']);
+
 function columnsProblem(type: string, { index = [], search = [], fields }: EntityData): string | null {
   const has = (name: string): boolean => Object.hasOwn(fields, name);
   for (const columns of index) {
@@ -149,6 +152,8 @@ function columnsProblem(type: string, { index = [], search = [], fields }: Entit
   }
   const problem = namesProblem(search, 'search', has);
   if (problem !== null) return `${type}: ${problem}`;
+  const reserved = search.find((name) => SEARCH_RESERVED.has(wireName(name, fields[name] as FieldData).toLowerCase()));
+  if (reserved !== undefined) return `${type}.${reserved}: the full-text index has a column of this name already`;
   const odd = search.find((name) => !SEARCHED.has((fields[name] as FieldData).kind));
   return odd === undefined ? null : `${type}.${odd}: search is over text, oneOf, setOf and json`;
 }

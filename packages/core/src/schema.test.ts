@@ -237,6 +237,8 @@ describe('defineSchema', () => {
     expect(options({ search: ['a', 'b'] })).toBe('taken');
     expect(options({ search: ['x'] })).toMatch('search names x');
     expect(options({ search: ['c'] })).toMatch('note.c: search is over text');
+    for (const name of ['rank', 'rowId'])
+      expect(refusal({ note: entity({ [name]: text() }, { search: [name] }) })).toMatch('the full-text index has');
   });
 
   test('[MG1] a rule has a sentence, and reads fields that are there for values they can have', () => {

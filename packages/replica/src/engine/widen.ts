@@ -5,6 +5,7 @@ import {
   type FieldData,
   fingerprintOf,
   type Json,
+  LIMITS,
   META_COLUMNS,
   type Platform,
   RUN_TIME_TYPE,
@@ -37,7 +38,7 @@ export interface OpenedTables {
   tableOf(type: string): EntityTable;
   /** Where entities lie that a log has under this type: what is local here is this device's own, so theirs are aside (SC6, SC10). */
   logTableOf(type: string): EntityTable;
-  /** Declares a type that an event brought (SC4). False when its name is taken. */
+  /** Declares a type that an event brought (SC4). False when its name is taken, or the table it has cannot hold it. */
   declare(type: string, data: EntityData): boolean;
 }
 
@@ -94,8 +95,10 @@ export function openTables(parts: {
       return declared === undefined || declared.model?.isLocal === true ? asideOf(type) : declared;
     },
     declare: (type, data) => {
-      if (tables.has(type) && schema.entities[type] === undefined) tables.delete(type);
-      else if (isTaken(tables, type)) return false;
+      const isAgain = tables.has(type) && schema.entities[type] === undefined;
+      if (!isAgain && isTaken(tables, type)) return false;
+      if (!canHold(database, unionModel(entityModel(type, data), known.get(type) ?? {}))) return false;
+      tables.delete(type);
       database
         .prepare('INSERT OR REPLACE INTO main.hf_setting (name, value) VALUES (?, ?)')
         .run(RUN_TIME + type, JSON.stringify(data));
@@ -140,14 +143,33 @@ function knownTypes(database: Database): {
   return { fields, entities };
 }
 
+/** A log may define a type again and again, and columns never go: SQLite takes 2,000 in a table. */
+const COLUMNS_MAX = 2 * LIMITS.fieldsPerEntityMax;
+
+/** By name, with its SQL type; empty where there is no such table. */
+const columnsIn = (database: Database, type: string): ReadonlyMap<string, string> =>
+  new Map(
+    database
+      .prepare(`PRAGMA main.table_info(${quoted(type)})`)
+      .all()
+      .map((row) => [row['name'] as string, row['type'] as string]),
+  );
+
+/** A column keeps its kind for ever: one of another kind would give back other values than it was given (DG2). */
+function canHold(database: Database, model: EntityModel): boolean {
+  const present = columnsIn(database, model.type);
+  const lowered = new Map([...present].map(([name, sqlType]) => [name.toLowerCase(), { name, sqlType }]));
+  const added = model.columns.filter(({ wire }) => !present.has(wire));
+  if (present.size + added.length > COLUMNS_MAX) return false;
+  return model.columns.every(({ wire, sqlType }) => {
+    const near = lowered.get(wire.toLowerCase());
+    return near === undefined || (near.name === wire && near.sqlType === sqlType);
+  });
+}
+
 function fitTable(database: Database, model: EntityModel): void {
   const table = quoted(model.type);
-  const present = new Set(
-    database
-      .prepare(`PRAGMA main.table_info(${table})`)
-      .all()
-      .map((row) => row['name'] as string),
-  );
+  const present = columnsIn(database, model.type);
   if (present.size === 0) database.exec(tableSql(model));
   else
     for (const { wire, sqlType } of model.columns)
