@@ -61,8 +61,8 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     name: 'retired-before-its-event',
     fault: 'An edit vanishes from the screen between the answer and the event that brings it back.',
     file: ANSWERS,
-    find: 'if (last <= head) return this.#outbox.retire(entities, row, last);',
-    replace: 'if (last <= head || head >= 0) return this.#outbox.retire(entities, row, last);',
+    find: 'if (last <= head) {',
+    replace: 'if ((last <= head || head >= 0)) {',
     tests: TESTS,
   },
   {
