@@ -46,6 +46,18 @@ test('[EV4] an instant is ISO 8601 in UTC with milliseconds, in one form only', 
     expect(isInstant(text)).toBe(false);
 });
 
+test('[EV4] the day of an instant is one that its month has, in every year as the calendar of Date says', () => {
+  for (const year of ['0000', '1900', '2000', '2023', '2024', '9999'])
+    for (let month = 1; month <= 12; month += 1)
+      for (let day = 1; day <= 31; day += 1) {
+        const text = `${year}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}T23:59:59.999Z`;
+        const atMs = Date.parse(text);
+        const isReal = !Number.isNaN(atMs) && new Date(atMs).toISOString() === text;
+        expect([text, isInstant(text)]).toEqual([text, isReal]);
+      }
+  expect(isInstant('2026-02-31T00:00:00.000Z')).toBe(false);
+});
+
 test('[DG1] digests and salts are lower-case hex of one length', () => {
   expect(isDigest('0'.repeat(64)) && isSalt('f'.repeat(32))).toBe(true);
   for (const text of ['0'.repeat(63), '0'.repeat(65), 'F'.repeat(64), 'g'.repeat(64), `${'0'.repeat(64)}\n`, null])

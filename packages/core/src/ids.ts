@@ -12,8 +12,21 @@ const SALT = /^[0-9a-f]{32}$/;
 /** Ids of entities, requests, actions and accounts: 1 to 128 visible ASCII characters (F127). */
 export const isId = (value: unknown): value is string => typeof value === 'string' && ID.test(value);
 export const isUuidV7 = (value: unknown): value is string => typeof value === 'string' && UUID_V7.test(value);
-/** ISO 8601 in UTC with milliseconds: one form, which sorts as text. */
-export const isInstant = (value: unknown): value is string => typeof value === 'string' && INSTANT.test(value);
+/** ISO 8601 in UTC with milliseconds: one form, which sorts as text, of a day that its month has. */
+export const isInstant = (value: unknown): value is string =>
+  typeof value === 'string' && INSTANT.test(value) && isDayOfMonth(value);
+
+/** Of text that has the form. The first 28 days, which are nearly all, cost a look at two characters. */
+function isDayOfMonth(instant: string): boolean {
+  const day = 10 * (instant.charCodeAt(8) - ZERO) + instant.charCodeAt(9) - ZERO;
+  if (day <= 28) return true;
+  const month = 10 * (instant.charCodeAt(5) - ZERO) + instant.charCodeAt(6) - ZERO;
+  if (month !== 2) return day <= 30 || (month < 8 ? month % 2 === 1 : month % 2 === 0);
+  const year = Number(instant.slice(0, 4));
+  return day === 29 && year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+}
+
+const ZERO = 48;
 export const isDigest = (value: unknown): value is string => typeof value === 'string' && DIGEST.test(value);
 export const isSalt = (value: unknown): value is string => typeof value === 'string' && SALT.test(value);
 
