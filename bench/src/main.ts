@@ -35,19 +35,27 @@ const BENCHMARKS: Readonly<Record<string, (folder: string) => Benchmark>> = {
 /** Names that stand for several. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = { memory: ['memory-device', 'memory-subscribers'] };
 
-const USAGE = 'npm run bench -- [NAME...] [--json] [--runs 5]';
+const USAGE = 'npm run bench -- [NAME...] [--json] [--runs 5], or --list for what is measured and its goal.';
+
+/** What was asked wrongly: what, why, what to do next. */
+type Refusal = readonly [what: string, why: string, next: string];
 
 interface Asked {
   readonly names: readonly string[];
   readonly json: boolean;
+  readonly list: boolean;
   readonly runs: number;
 }
 
 async function main(): Promise<number> {
   const asked = read(process.argv.slice(2));
-  if (typeof asked === 'string') {
-    console.error(`${asked}\n${USAGE}`);
+  if ('length' in asked) {
+    console.error(asked.join('\n'));
     return 2;
+  }
+  if (asked.list) {
+    console.log(listed(asked.names));
+    return 0;
   }
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
   const removed = () => rmSync(folder, { recursive: true, force: true });
@@ -58,7 +66,7 @@ async function main(): Promise<number> {
   try {
     const lines: Line[] = [];
     for (const name of asked.names) {
-      const benchmark = (BENCHMARKS[name] as (folder: string) => Benchmark)(folder);
+      const benchmark = benchmarkOf(name, folder);
       const result = await run(benchmark, asked.runs);
       if (asked.json) console.log(JSON.stringify(result));
       lines.push({ benchmark, result });
@@ -70,26 +78,36 @@ async function main(): Promise<number> {
   }
 }
 
-function read(args: readonly string[]): Asked | string {
-  let parsed: { values: { json?: boolean; runs?: string }; positionals: string[] };
+function read(args: readonly string[]): Asked | Refusal {
+  let parsed: { values: { json?: boolean; list?: boolean; runs?: string }; positionals: string[] };
   try {
     parsed = parseArgs({
       args: [...args],
       allowPositionals: true,
-      options: { json: { type: 'boolean' }, runs: { type: 'string' } },
+      options: { json: { type: 'boolean' }, list: { type: 'boolean' }, runs: { type: 'string' } },
     });
   } catch (cause) {
-    return (cause as Error).message;
+    return [(cause as Error).message, 'Only --json, --list and --runs are options.', USAGE];
   }
   const { values, positionals } = parsed;
   const known = Object.keys(BENCHMARKS);
   const names = positionals.flatMap((name) => GROUPS[name] ?? [name]);
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0)
-    return `No benchmark is called ${unknown.join(', ')}. There are: ${[...known, ...Object.keys(GROUPS)].join(', ')}.`;
+    return [
+      `No benchmark is called ${unknown.join(', ')}.`,
+      `There are: ${[...known, ...Object.keys(GROUPS)].join(', ')}.`,
+      USAGE,
+    ];
   const runs = Number(values.runs ?? 5);
-  if (!Number.isInteger(runs) || runs < 1 || runs > 100) return '--runs takes a number from 1 to 100.';
-  return { names: names.length === 0 ? known : names, json: values.json === true, runs };
+  if (!Number.isInteger(runs) || runs < 1 || runs > 100)
+    return [`--runs ${values.runs} is not possible.`, 'It takes a whole number from 1 to 100.', USAGE];
+  return {
+    names: names.length === 0 ? known : names,
+    json: values.json === true,
+    list: values.list === true,
+    runs,
+  };
 }
 
 async function run(benchmark: Benchmark, runs: number): Promise<Result> {
@@ -115,7 +133,21 @@ function table(lines: readonly Line[]): string {
     reaches(benchmark, result) ? 'reached' : 'MISSED',
     benchmark.what,
   ]);
-  const all = [['name', 'value', 'bare', 'ratio', 'goal', '', 'what'], ...rows];
+  return aligned([['name', 'value', 'bare', 'ratio', 'goal', '', 'what'], ...rows]);
+}
+
+/** Nothing is measured: a benchmark does no work before it runs. */
+function listed(names: readonly string[]): string {
+  const rows = names
+    .map((name) => benchmarkOf(name, ''))
+    .map((benchmark) => [benchmark.name, benchmark.unit, goalOf(benchmark), benchmark.what, benchmark.bare]);
+  return aligned([['name', 'unit', 'goal', 'what', 'bare'], ...rows]);
+}
+
+const benchmarkOf = (name: string, folder: string): Benchmark =>
+  (BENCHMARKS[name] as (folder: string) => Benchmark)(folder);
+
+function aligned(all: readonly (readonly string[])[]): string {
   const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length))) ?? [];
   return all
     .map((row) =>
