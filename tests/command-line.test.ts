@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
 
 /** The command as people run it: real processes, real sockets, real files. */
 const ROOT = resolve(import.meta.dirname, '..');
@@ -26,9 +26,15 @@ const holdfast = (...args: string[]) => {
 test('[P1 P2 P3 P5 I21] the demonstration: merges, a conflict, a kill -9 in the middle of a push, and a count that fits', {
   timeout: 120_000,
 }, () => {
-  const { status, stdout, stderr } = holdfast('demo', '--issues', '25', '--json');
+  const { status, stdout, stderr } = holdfast('demo', '--issues', '25', '--keep', '--json');
   expect([status, stderr]).toEqual([0, '']);
-  const result = JSON.parse(stdout.trim().split('\n').at(-1) as string);
+  const [result, { kept }] = stdout
+    .trim()
+    .split('\n')
+    .slice(-2)
+    .map((line) => JSON.parse(line));
+  onTestFinished(() => rmSync(kept, { recursive: true, force: true }));
+  expect(existsSync(join(kept, 'ledger'))).toBe(true);
   expect(result).toMatchObject({
     ok: true,
     lost: 0,
@@ -78,6 +84,7 @@ test('[LQ5] a query that is none, a folder without a replica and a wrong flag sa
   expect(refused.status).toBe(2);
   expect(refused.stderr.trim().split('\n')).toHaveLength(3);
   expect(refused.stderr).toContain('[query-refused]');
+  expect(refused.stderr).toContain('The tables of this replica: comment, issue, project.');
   const missing = holdfast('replica', 'status', '--dir', 'nowhere', '--json');
   expect([missing.status, JSON.parse(missing.stderr).error.code]).toEqual([2, 'not-found']);
   expect(holdfast('replica', 'frobnicate').status).toBe(2);

@@ -62,7 +62,7 @@ const EXPLAINED: Readonly<Record<string, Explained>> = {
   },
   'query-refused': {
     why: 'A query reads: one SELECT over entity tables, nothing else.',
-    next: 'See "holdfast replica query --help" for the tables of this replica.',
+    next: 'Write it as one SELECT over the entity types of the schema.',
     exitCode: EXIT.wrongUse,
   },
   'storage-full': {

@@ -38,12 +38,25 @@ export async function runDemo(options: DemoOptions, output: Output): Promise<Exi
     });
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-demo-'));
   const stage = new Stage(output, folder);
+  let isKept = options.keep;
   try {
-    return await play(stage, file, options);
+    const exit = await play(stage, file, options);
+    // Files that do not fit are the evidence.
+    if (exit !== EXIT.done) isKept = true;
+    return exit;
   } finally {
     await stage.close();
-    if (!options.keep) rmSync(folder, { recursive: true, force: true });
+    if (isKept) tellKept(output, folder);
+    else rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function tellKept(output: Output, folder: string): void {
+  output.value({ kept: folder });
+  output.line(`\n   The files are in ${folder}. Look into them:`);
+  for (const command of ['journal', 'doctor', 'query "select number, title, votes from issue limit 5"'])
+    output.line(`   npx holdfast replica ${command} --dir ${join(folder, 'ben')}`);
+  output.line(`   npx holdfast ledger verify --workspace demo --dir ${join(folder, 'ledger')}`);
 }
 
 type Ledger = Child<LedgerAsks>;
@@ -289,7 +302,7 @@ function report(stage: Stage, { audit, verified, conflicts, caught }: Reported):
     stage.say(
       'Next: "npx holdfast dev" starts a ledger to build against; docs/tasks/ has things people do, as programs.',
     );
-    stage.say('"npx holdfast demo --keep" leaves the files for "npx holdfast replica query|journal|doctor".');
+    stage.say('"npx holdfast demo --keep" leaves the files, and says how to look into them.');
   } else stage.say('This is not what Holdfast promises. Please report it with the output above.');
   return isGood ? EXIT.done : EXIT.failed;
 }

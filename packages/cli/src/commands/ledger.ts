@@ -70,7 +70,7 @@ export function registerLedger(program: Command, context: CommandContext): void 
           code: 'not-found',
           what: `There is no log ${options.workspace}/${options.log} in ${options.dir}.`,
           why: 'The folder holds other workspaces or logs, or none.',
-          next: 'List them with "holdfast ledger logs".',
+          next: '"holdfast ledger status" lists workspaces, "holdfast ledger logs --workspace NAME" the logs of one.',
           exitCode: EXIT.wrongUse,
         });
       output.value(report);
@@ -116,5 +116,13 @@ async function ask(
     });
   const body = (await response.json()) as Record<string, unknown>;
   if (response.ok) return body;
+  if (token === null && body['code'] === 'unauthenticated')
+    throw new Failure({
+      code: 'unauthenticated',
+      what: 'The ledger wants a token, and none was given.',
+      why: 'Neither --token-file nor HOLDFAST_TOKEN is set.',
+      next: 'Set one of them. The token of a development ledger is "dev".',
+      exitCode: EXIT.personNeeded,
+    });
   throw Object.assign(new Error(String(body['message'])), { code: body['code'] });
 }

@@ -3,6 +3,7 @@ import type { Json } from '@holdfast/core';
 import { endLocalCommits, type Finding, type Inspection } from '@holdfast/replica/inspect';
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
+import { Failure, toFailure } from '../failure.ts';
 import type { CommandContext } from '../main.ts';
 import { openHost, openInspection, openMeant, type ReplicaOptions, withReplicaOptions } from '../open-replica.ts';
 import { countOf } from '../options.ts';
@@ -29,7 +30,7 @@ export function registerReplica(program: Command, context: CommandContext): void
     .option('--param <value...>', 'a value for each ?, JSON or text')
     .action((sql: string, options: ReplicaOptions & { param?: string[] }) => {
       using inspection = openInspection(options);
-      context.output().table(inspection.query(sql, (options.param ?? []).map(parameterOf)));
+      context.output().table(rowsOf(inspection, sql, (options.param ?? []).map(parameterOf)));
     });
 
   looking('watch', 'run a query again whenever its result changes')
@@ -64,7 +65,9 @@ export function registerReplica(program: Command, context: CommandContext): void
           `   ${field.padEnd(16)} base ${text(base)}   mine ${text(mine)}   theirs ${text(theirs)}${by === '' ? '' : ` (${by})`}`,
         );
     }
-    if (desk.some((entry) => entry.needs === 'answer')) context.exit(EXIT.personNeeded);
+    if (!desk.some((entry) => entry.needs === 'answer')) return;
+    output.line('The app decides: replica.desk.resolve(id, "mine"), "theirs", or the values to write.');
+    context.exit(EXIT.personNeeded);
   });
 
   looking('doctor', 'check every invariant of the file from scratch, and say what is safe to do')
@@ -178,6 +181,20 @@ function showFinding({ check, log, what, next }: Finding, output: Output): void 
   output.line(`   ${next}`);
 }
 
+/** A refused query names what could have been asked for. */
+function rowsOf(inspection: Inspection, sql: string, parameters: readonly Json[]): ReturnType<Inspection['query']> {
+  try {
+    return inspection.query(sql, parameters);
+  } catch (cause) {
+    const failure = toFailure(cause);
+    if (failure.code !== 'query-refused') throw cause;
+    const names = Object.keys(inspection.schema.entities).join(', ');
+    throw new Failure({ ...partsOf(failure), next: `The tables of this replica: ${names}.`, cause });
+  }
+}
+
+const partsOf = ({ code, message: what, why, exitCode }: Failure) => ({ code, what, why, exitCode });
+
 async function watch(
   sql: string,
   options: ReplicaOptions & { param?: string[]; every: number; times?: number },
@@ -192,7 +209,7 @@ async function watch(
     isStopped = true;
   });
   while (!isStopped) {
-    const rows = inspection.query(sql, parameters);
+    const rows = rowsOf(inspection, sql, parameters);
     const now = JSON.stringify(rows);
     if (now !== last) {
       last = now;

@@ -50,6 +50,7 @@ async function serve(options: ServeOptions, output: Output): Promise<void> {
     throw notServed(cause, config);
   });
   tell(served, options, output);
+  if (options.dev === true) output.line(`Files     ${resolve(config.store.sqlite)}`);
   await stopped();
   output.line('Closing: no new work, goodbye to sockets, open requests finished.');
   await served.close();
