@@ -130,7 +130,7 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
     entities.flush();
     entities.forget();
   }
-  for (const [type, data] of types) if (store.tables.get(type) === undefined) store.declareType(type, data);
+  for (const [type, data] of types) store.declareType(type, data);
   // A version that was promised to own work and came to somebody else.
   outbox.answers.askAgain(page.log, through);
   const judged = judge.judgeDue(entities, page.log, through >= page.head ? Number.MAX_SAFE_INTEGER : through);

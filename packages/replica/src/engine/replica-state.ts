@@ -132,6 +132,9 @@ export interface ReplicaState {
   };
   history(entity: { log: string; type: string; id: string }): readonly (StoredEvent | ErasedEvent)[];
 
+  /** SC7: types that came at run time and have no table here, since the schema has the name: `type-name-taken`. */
+  typeFaults(): readonly Fault[];
+
   /** OB7. */
   pack(): Uint8Array;
   unpack(bytes: Uint8Array): Outcome<{ readonly batches: number; readonly already: number }>;

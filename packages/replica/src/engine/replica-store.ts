@@ -31,6 +31,8 @@ export class ReplicaStore {
   readonly account: string;
   generation = 0;
   #tables!: OpenedTables;
+  /** The transaction in work has declared types. */
+  #hasDeclared = false;
   #seq = 0;
   /** The last instant that was asked for: many fall into one millisecond. */
   #iso = { ms: -1, text: '' };
@@ -59,20 +61,17 @@ export class ReplicaStore {
   openTables(): void {
     // Another owner may have written since this file was opened here.
     for (const part of PARTS) this.#revisions[part] += 1;
-    this.write(() => {
-      this.#tables = openTables({
-        database: this.database,
-        platform: this.platform,
-        tracker: this.tracker,
-        schema: this.schema,
-        now: this.nowIso(),
-      });
-    });
+    this.write(() => this.#open());
     this.openViews();
   }
 
   /** For a reader that owns nothing: the schema is the one that opened the file last, so there is nothing to fit. */
   attachTables(): void {
+    this.#open();
+    this.openViews();
+  }
+
+  #open(): void {
     this.#tables = openTables({
       database: this.database,
       platform: this.platform,
@@ -80,7 +79,6 @@ export class ReplicaStore {
       schema: this.schema,
       now: this.nowIso(),
     });
-    this.openViews();
   }
 
   openViews(): void {
@@ -100,7 +98,12 @@ export class ReplicaStore {
   }
   /** SC4: false where the name is taken, or the type is there already. The view follows after the commit. */
   declareType(type: string, data: EntityData): boolean {
+    this.#hasDeclared = true;
     return this.#tables.declare(type, data);
+  }
+  /** SC7: run-time types that collide with the schema, ordered by name. */
+  typeFaults(): readonly Fault[] {
+    return [...this.#tables.taken].sort().map((type) => ({ code: 'type-name-taken', facts: { type } }));
   }
 
   nowMs(): number {
@@ -203,6 +206,9 @@ export class ReplicaStore {
     if (this.database.inTransaction) this.database.exec('ROLLBACK');
     this.tracker.take();
     this.#settled = [];
+    // What was declared inside is not: the tables are what the file says again.
+    if (this.#hasDeclared) this.#open();
+    this.#hasDeclared = false;
     for (const forget of this.#rolledBack) forget();
   }
 
@@ -211,6 +217,7 @@ export class ReplicaStore {
     for (const part of PARTS) if (touched[part]) this.#revisions[part] += 1;
     const settled = this.#settled;
     this.#settled = [];
+    this.#hasDeclared = false;
     this.#seq += 1;
     const change: LocalChange = { seq: this.#seq, ...touched, settled };
     for (const listener of this.#listeners) listener(change);

@@ -113,6 +113,93 @@ test('[SC4 SC6] a type that came at run time is a table to query and to write, w
   expect(sound(device)).toEqual([]);
 });
 
+/** A definition, as a tool with rights sends it again. */
+function redefined(ledger: TinyLedger, type: string, data: EntityData, base: number): void {
+  ledger.push(
+    [
+      {
+        requestId: `r-${type}-${base}`,
+        actionId: `a-${type}-${base}`,
+        merge: 'fields',
+        events: [
+          {
+            id: `e-${type}-${base}`,
+            type: `${RUN_TIME_TYPE}.updated`,
+            entityType: RUN_TIME_TYPE,
+            entityId: type,
+            base,
+            change: { op: 'update', set: { schema: data as unknown as JsonObject } },
+            at: '2026-01-01T00:00:00.000Z',
+            salt: '0'.repeat(32),
+          },
+        ],
+      } as never,
+    ],
+    { actor: 'root', replicaId: 'f'.repeat(32) },
+  );
+}
+
+test('[SC4 SC1] a run-time type that is defined again gets the new fields, and keeps the values of those left out', () => {
+  const { device, ledger } = connected();
+  withRunTimeType(ledger, 'team', team);
+  device.pullAll(ledger);
+  device.create('team', { name: 'A', size: 4 }, 't1');
+  device.settle(ledger);
+  // `size` is left out, `motto` is new.
+  redefined(ledger, 'team', { fields: { name: { kind: 'text' }, motto: { kind: 'text', optional: true } } }, 1);
+  device.pullAll(ledger);
+  device.state.store.openViews();
+  expect(query(device, 'SELECT name, motto FROM team')).toEqual([{ name: 'A', motto: null }]);
+  expect(() => query(device, 'SELECT size FROM team')).toThrow();
+  device.update('team', 't1', { motto: 'M' });
+  device.settle(ledger);
+  expect([device.state.log('main')?.signature, sound(device)]).toEqual([ledger.signature, []]);
+  device.reopen();
+  device.update('team', 't1', { name: 'B' });
+  device.settle(ledger);
+  expect([device.state.log('main')?.signature, sound(device)]).toEqual([ledger.signature, []]);
+  expect(ledger.entities.find(({ id }) => id === 't1')?.fields).toEqual({ motto: 'M', name: 'B', size: 4 });
+});
+
+test('[SC4 F08] a declaration in a transaction that is rolled back is undone with it', () => {
+  const { device, ledger } = connected();
+  const { store } = device.state;
+  device.create('issue', { title: 'A' }, 'i1');
+  device.settle(ledger);
+  const isDeclared = () => store.tables.has('team');
+  expect(() =>
+    store.write(() => {
+      store.declareType('team', team);
+      store.declareType('Issue', team);
+      expect([isDeclared(), store.typeFaults().length]).toEqual([true, 1]);
+      throw new Error('the disk is full');
+    }),
+  ).toThrow('the disk is full');
+  expect([isDeclared(), store.typeFaults()]).toEqual([false, []]);
+  withRunTimeType(ledger, 'team', team);
+  device.pullAll(ledger);
+  expect(isDeclared()).toBe(true);
+  device.create('team', { name: 'B' }, 't1');
+  device.settle(ledger);
+  expect([device.state.log('main')?.signature, sound(device)]).toEqual([ledger.signature, []]);
+});
+
+test('[SC7] a run-time type whose name is taken is told, also after reopening, until the name is free', () => {
+  const { device, ledger } = connected();
+  const told = () => device.state.typeFaults();
+  withRunTimeType(ledger, 'project', team);
+  withRunTimeType(ledger, 'noTe', team);
+  withRunTimeType(ledger, 'team', team);
+  device.pullAll(ledger);
+  const both = ['noTe', 'project'].map((type) => ({ code: 'type-name-taken', facts: { type } }));
+  expect(told()).toEqual(both);
+  device.reopen();
+  expect(told()).toEqual(both);
+  device.reopen(withoutSearch);
+  expect(told()).toEqual([]);
+  expect(query(device, 'SELECT name, size FROM project')).toEqual([]);
+});
+
 test.each([
   ['is one of the schema', 'issue', team],
   ['differs from one of the schema in case', 'Issue', team],

@@ -108,6 +108,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
   return {
     store,
     isNew,
+    typeFaults: () => store.typeFaults(),
     get identity(): ReplicaIdentity {
       return {
         replicaId: outbox.replicaId,

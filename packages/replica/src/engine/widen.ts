@@ -40,6 +40,8 @@ export interface OpenedTables {
   logTableOf(type: string): EntityTable;
   /** Declares a type that an event brought (SC4). False when its name is taken, or the table it has cannot hold it. */
   declare(type: string, data: EntityData): boolean;
+  /** Run-time types whose names are the schema's: they have no table, until an app version comes that frees the name (SC7). */
+  readonly taken: ReadonlySet<string>;
 }
 
 export function openTables(parts: {
@@ -54,6 +56,7 @@ export function openTables(parts: {
   const { fields: known, entities } = knownTypes(database);
   const last = database.prepare("SELECT value FROM main.hf_setting WHERE name = 'schema'").get()?.['value'];
   const tables = new Map<string, EntityTable>();
+  const taken = new Set<string>();
 
   const open = (model: EntityModel, isChanged: boolean) => {
     const union = unionModel(model, known.get(model.type) ?? {});
@@ -69,8 +72,10 @@ export function openTables(parts: {
 
   const isChanged = last !== fingerprint;
   for (const model of schemaModel(schema).entities.values()) open(model, isChanged);
-  for (const [type, data] of runTimeTypes(database))
-    if (!isTaken(tables, type)) open(entityModel(type, data), isChanged);
+  const unionOf = (type: string, data: EntityData) => unionModel(entityModel(type, data), known.get(type) ?? {});
+  for (const [type, data] of settings(database, RUN_TIME) as readonly (readonly [string, EntityData])[])
+    if (isTaken(tables, type)) taken.add(type);
+    else if (canHold(database, unionOf(type, data))) open(entityModel(type, data), isChanged);
   // Another version's types stay where they are; this one passes on what comes for them.
   for (const [type, data] of entities)
     if (!isTaken(tables, type)) open({ ...entityModel(type, data), isHidden: true }, false);
@@ -89,6 +94,7 @@ export function openTables(parts: {
   };
   return {
     tables,
+    taken,
     tableOf: (type) => tables.get(type) ?? asideOf(type),
     logTableOf: (type) => {
       const declared = tables.get(type);
@@ -96,12 +102,18 @@ export function openTables(parts: {
     },
     declare: (type, data) => {
       const isAgain = tables.has(type) && schema.entities[type] === undefined;
-      if (!isAgain && isTaken(tables, type)) return false;
-      if (!canHold(database, unionModel(entityModel(type, data), known.get(type) ?? {}))) return false;
+      const set = database.prepare('INSERT OR REPLACE INTO main.hf_setting (name, value) VALUES (?, ?)');
+      if (!isAgain && isTaken(tables, type)) {
+        taken.add(type);
+        set.run(RUN_TIME + type, JSON.stringify(data));
+        return false;
+      }
+      if (!canHold(database, unionOf(type, data))) return false;
       tables.delete(type);
-      database
-        .prepare('INSERT OR REPLACE INTO main.hf_setting (name, value) VALUES (?, ?)')
-        .run(RUN_TIME + type, JSON.stringify(data));
+      set.run(RUN_TIME + type, JSON.stringify(data));
+      const fields = fieldsByWire(entityModel(type, data), known.get(type));
+      known.set(type, fields);
+      set.run(RUN_TIME_FIELDS + type, JSON.stringify(fields));
       undeclared.delete(type);
       open(entityModel(type, data), true);
       return true;
@@ -110,33 +122,39 @@ export function openTables(parts: {
 }
 
 const RUN_TIME = `${RUN_TIME_TYPE}/`;
+/** Every field that the type ever had, by wire name: one that a later definition leaves out keeps its column, hidden. */
+const RUN_TIME_FIELDS = `${RUN_TIME_TYPE}-fields/`;
 
-function runTimeTypes(database: Database): readonly (readonly [string, EntityData])[] {
+/** Settings whose names begin with `prefix`, which ends in a slash, by what follows it. */
+function settings(database: Database, prefix: string): readonly (readonly [string, unknown])[] {
   return database
     .prepare('SELECT name, value FROM main.hf_setting WHERE name >= ? AND name < ? ORDER BY name')
-    .all(RUN_TIME, `${RUN_TIME_TYPE}0`)
-    .map(
-      (row) =>
-        [(row['name'] as string).slice(RUN_TIME.length), JSON.parse(row['value'] as string) as EntityData] as const,
-    );
+    .all(prefix, `${prefix.slice(0, -1)}0`)
+    .map((row) => [(row['name'] as string).slice(prefix.length), JSON.parse(row['value'] as string)] as const);
 }
+
+type FieldsByWire = Readonly<Record<string, FieldData>>;
+
+/** The fields of a model, and those that its type had before. */
+const fieldsByWire = (model: EntityModel, before: FieldsByWire = {}): FieldsByWire => ({
+  ...before,
+  ...Object.fromEntries(model.columns.map(({ wire, data }) => [wire, data])),
+});
 
 const isTaken = (tables: ReadonlyMap<string, unknown>, type: string): boolean =>
   [...tables.keys()].some((known) => known.toLowerCase() === type.toLowerCase()) || META_COLUMNS.includes(type as 'id');
 
 /** What the schemas of this file named: by wire name every field, since it keeps its kind for ever; by type the newest. */
 function knownTypes(database: Database): {
-  readonly fields: ReadonlyMap<string, Readonly<Record<string, FieldData>>>;
+  readonly fields: Map<string, FieldsByWire>;
   readonly entities: ReadonlyMap<string, EntityData>;
 } {
-  const fields = new Map<string, Record<string, FieldData>>();
+  const fields = new Map(settings(database, RUN_TIME_FIELDS) as readonly (readonly [string, FieldsByWire])[]);
   const entities = new Map<string, EntityData>();
   for (const row of database.prepare('SELECT data FROM main.hf_schema ORDER BY opened_at').all()) {
     const schema = JSON.parse(row['data'] as string) as SchemaData;
     for (const model of schemaModel(schema).entities.values()) {
-      const known = fields.get(model.type) ?? {};
-      for (const { wire, data } of model.columns) known[wire] = data;
-      fields.set(model.type, known);
+      fields.set(model.type, fieldsByWire(model, fields.get(model.type)));
       entities.set(model.type, model.data);
     }
   }

@@ -172,6 +172,7 @@ function factsOf(state: ReplicaState): JsonObject {
   return {
     identity: { replicaId, ledger, account, workspace, generation, hostInstance },
     counts: { ...state.counts() },
+    types: state.typeFaults().map(({ code, facts }) => ({ code, ...facts })),
     logs: state.logs().map(({ blocked, ...log }) => ({ ...log, blocked: blocked === null ? null : blocked.code })),
   };
 }
