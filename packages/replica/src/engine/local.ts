@@ -5,14 +5,7 @@ import type { EntityKey, EntityTable, HeldRow, HeldState, RowSync } from './tabl
 
 export type { Confirmed } from './base.ts';
 
-/**
- * Local state is confirmed state and, in outbox order, the pending changes on top (ST1). An entity with pending changes has
- * its confirmed state in its base; one without has it in its row.
- *
- * Each entity is read once and written once, at `flush`. Rows that were read or written lately are kept beyond the
- * transaction: only the owner of the file writes them, all of it through here (I22), and a rollback makes a new `LocalEntities`.
- * What goes past it (a swap of a log's rows, a type that is declared) must say so with `forget`.
- */
+/** One entity as this transaction has it so far. */
 export interface LocalEntity {
   readonly name: string;
   readonly key: EntityKey;
@@ -33,6 +26,14 @@ const DRAFTS_KEPT = 2_048;
 /** `arrival` of pending rows: after every version that a log can have, in local order (SC8). */
 export const PENDING_ARRIVAL = 2 ** 52;
 
+/**
+ * Local state is confirmed state and, in outbox order, the pending changes on top (ST1). An entity with pending changes has
+ * its confirmed state in its base; one without has it in its row.
+ *
+ * Each entity is read once and written once, at `flush`. Rows that were read or written lately are kept beyond the
+ * transaction: only the owner of the file writes them, all of it through here (I22), and a rollback makes a new `LocalEntities`.
+ * What goes past it (a swap of a log's rows, a type that is declared) must say so with `forget`.
+ */
 export class LocalEntities {
   readonly #store: ReplicaStore;
   readonly #entities = new Map<string, LocalEntity>();

@@ -319,12 +319,14 @@ export function undeclaredTable(database: Database, tracker: ChangeTracker, type
           database.prepare('DELETE FROM main.hf_entity WHERE log = ? AND type = ? AND id = ?').run(log, type, id);
         return undefined;
       }
+      const [fields, meta] = [JSON.stringify(after.fields), JSON.stringify(after.meta)];
       database
         .prepare(
           'INSERT OR REPLACE INTO main.hf_entity (log, type, id, version, fields, meta, sync, base) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
         )
-        .run(log, type, id, after.version, JSON.stringify(after.fields), JSON.stringify(after.meta), sync, base);
-      return { state: after, sync, base, raw: {} };
+        .run(log, type, id, after.version, fields, meta, sync, base);
+      // What is kept of a row is bounded by what it says of its size.
+      return { state: after, sync, base, raw: { fields, meta, base } };
     },
     *all(log) {
       for (const raw of database
