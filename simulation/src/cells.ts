@@ -92,8 +92,8 @@ export function cellsTaken(): TakenCells {
 /** Watches the rows of one device's outbox and obligations, as this connection changes them. */
 export function watchOutbox(database: Database): void {
   const left = new Map<SqlValue, string>();
-  database.function('world_moved', (from, to, isOtherRequest, isJudged, isHeld) => {
-    const signal = signalOf({ from: `${from}`, to: `${to}`, isOtherRequest, isJudged, isHeld });
+  database.function('world_moved', (from, to, isOtherRequest, isJudged, isHeld, isMissing) => {
+    const signal = signalOf({ from: `${from}`, to: `${to}`, isOtherRequest, isJudged, isHeld, isMissing });
     take(signal === null ? `unlisted ${from} to ${to}` : `operation ${from} ${signal}`);
     return null;
   });
@@ -117,7 +117,7 @@ export function watchOutbox(database: Database): void {
 const TRIGGERS = `
 CREATE TEMP TRIGGER IF NOT EXISTS world_moved AFTER UPDATE ON main.hf_outbox WHEN old.state <> new.state BEGIN
   SELECT world_moved(old.state, new.state, old.request_id <> new.request_id, new.judge_at IS NOT NULL,
-    new.held_by IS NOT NULL);
+    new.held_by IS NOT NULL, ifnull(json_extract(new.fault, '$.code') = 'prior-missing', 0));
 END;
 CREATE TEMP TRIGGER IF NOT EXISTS world_left AFTER DELETE ON main.hf_outbox BEGIN SELECT world_left(old.action_id, old.state); END;
 CREATE TEMP TRIGGER IF NOT EXISTS world_ended AFTER INSERT ON main.hf_outcome BEGIN
@@ -141,10 +141,14 @@ function signalOf(move: {
   readonly isOtherRequest: unknown;
   readonly isJudged: unknown;
   readonly isHeld: unknown;
+  readonly isMissing: unknown;
 }): string | null {
   const row = OPERATION_GRID[move.from as keyof typeof OPERATION_GRID] as Readonly<Record<string, string>>;
   const signals = Object.keys(row).filter((signal) => row[signal] === move.to);
   if (signals.length < 2) return signals[0] ?? null;
   if (move.to === 'waiting') return move.isJudged === 1 ? 'must-judge' : 'postponed';
-  return move.isHeld === 1 ? 'prior-missing' : 'restarted';
+  if (move.from === 'sending') return move.isHeld === 1 || move.isMissing === 1 ? 'prior-missing' : 'restarted';
+  // What waited, to be sent: as something else, or not for now, or as it was.
+  if (move.isOtherRequest === 1) return 'rebased';
+  return move.isHeld === 1 ? 'held' : 'asked-again';
 }

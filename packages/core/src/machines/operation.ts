@@ -14,7 +14,10 @@ export type OperationPlace = OperationState | OperationEnd;
  * - `accepted`: ahead of a gap (IN1). `confirmed`: its events are in the confirmed state.
  * - `must-judge`: the ledger named a version up to which theirs must be read first. `rebased`: it merged, under a new
  *   request id. `parked`: a clash, a broken rule, an engine fault; also a dependent judged again (ST3).
- * - `prior-missing`: held from now on. `refused`: as it is, it can never be accepted.
+ * - `prior-missing`: answered while what it builds on is not in the log: held from now on, or held already. `held`: what
+ *   it builds on was set aside, nobody answered (ST2). `refused`: as it is, it can never be accepted.
+ * - `asked-again`: what the ledger said of it holds no more, since the place that it promised went to somebody else, or
+ *   history may have been cut above the head (HL1): the ledger is asked once more, under the same request id.
  * - `closed`: discarded or replaced by a person. `history-changed`: it is above the common version (HL1).
  * - `adopted`: a person chose the ledger's state; lost work is offered again (HL4).
  */
@@ -28,6 +31,8 @@ export type OperationSignal =
   | 'rebased'
   | 'parked'
   | 'prior-missing'
+  | 'held'
+  | 'asked-again'
   | 'refused'
   | 'closed'
   | 'history-changed'
@@ -47,6 +52,8 @@ export const OPERATION_GRID: Readonly<Record<OperationPlace, Readonly<Record<Ope
     rebased: 'stay',
     parked: 'parked',
     'prior-missing': 'bug',
+    held: 'stay',
+    'asked-again': 'stay',
     refused: 'bug',
     closed: 'closed',
     'history-changed': 'stay',
@@ -62,6 +69,8 @@ export const OPERATION_GRID: Readonly<Record<OperationPlace, Readonly<Record<Ope
     rebased: 'bug',
     parked: 'parked',
     'prior-missing': 'queued',
+    held: 'stay',
+    'asked-again': 'stay',
     refused: 'refused',
     closed: 'later',
     'history-changed': 'stay',
@@ -77,6 +86,8 @@ export const OPERATION_GRID: Readonly<Record<OperationPlace, Readonly<Record<Ope
     rebased: 'queued',
     parked: 'parked',
     'prior-missing': 'bug',
+    held: 'queued',
+    'asked-again': 'queued',
     refused: 'bug',
     closed: 'closed',
     'history-changed': 'stay',
@@ -92,6 +103,8 @@ export const OPERATION_GRID: Readonly<Record<OperationPlace, Readonly<Record<Ope
     rebased: 'bug',
     parked: 'bug',
     'prior-missing': 'bug',
+    held: 'bug',
+    'asked-again': 'queued',
     refused: 'bug',
     closed: 'later',
     'history-changed': 'lost',
@@ -107,6 +120,8 @@ export const OPERATION_GRID: Readonly<Record<OperationPlace, Readonly<Record<Ope
     rebased: 'bug',
     parked: 'stay',
     'prior-missing': 'bug',
+    held: 'stay',
+    'asked-again': 'stay',
     refused: 'bug',
     closed: 'closed',
     'history-changed': 'stay',
@@ -122,6 +137,8 @@ export const OPERATION_GRID: Readonly<Record<OperationPlace, Readonly<Record<Ope
     rebased: 'bug',
     parked: 'bug',
     'prior-missing': 'bug',
+    held: 'stay',
+    'asked-again': 'stay',
     refused: 'stay',
     closed: 'closed',
     'history-changed': 'stay',
@@ -137,6 +154,8 @@ export const OPERATION_GRID: Readonly<Record<OperationPlace, Readonly<Record<Ope
     rebased: 'bug',
     parked: 'bug',
     'prior-missing': 'bug',
+    held: 'stay',
+    'asked-again': 'stay',
     refused: 'bug',
     closed: 'closed',
     'history-changed': 'stay',
@@ -152,6 +171,8 @@ export const OPERATION_GRID: Readonly<Record<OperationPlace, Readonly<Record<Ope
     rebased: 'bug',
     parked: 'bug',
     'prior-missing': 'bug',
+    held: 'bug',
+    'asked-again': 'stay',
     refused: 'bug',
     closed: 'stay',
     'history-changed': 'lost',
@@ -167,6 +188,8 @@ export const OPERATION_GRID: Readonly<Record<OperationPlace, Readonly<Record<Ope
     rebased: 'bug',
     parked: 'bug',
     'prior-missing': 'bug',
+    held: 'bug',
+    'asked-again': 'stay',
     refused: 'bug',
     closed: 'stay',
     'history-changed': 'stay',

@@ -34,7 +34,7 @@ export class LostWork {
     let seq = this.#outbox.edge('first') - lost.length;
     for (const { actionId, requestId, draftTexts } of lost) {
       seq += 1;
-      const row = this.#outbox.insert({
+      const again = {
         seq,
         log,
         actionId,
@@ -44,7 +44,8 @@ export class LostWork {
         identity: this.#identityOf(actionId),
         label: null,
         createdAt: this.#store.nowMs(),
-      });
+      };
+      const row = this.#outbox.insert(again, 'lost');
       this.#store.database.prepare('DELETE FROM main.hf_outcome WHERE action_id = ?').run(actionId);
       this.#outbox.setAside(entities, row, 'lost', { code: CHANGED });
     }

@@ -80,8 +80,8 @@ export class Outbox {
     return this.#store.database.prepare('SELECT 1 FROM main.hf_outbox LIMIT 1').get() === undefined;
   }
 
-  /** A batch that was not in this outbox, or not any more: as it was, under its ids. */
-  insert(batch: BatchAgain): OutboxRow {
+  /** A batch that was not in this outbox, or not any more: as it was, under its ids. `lost`: to be set aside at once (HL1). */
+  insert(batch: BatchAgain, state: 'queued' | 'lost' = 'queued'): OutboxRow {
     const { database } = this.#store;
     const drafts = `[${batch.draftTexts.join(',')}]`;
     if (batch.requestId !== batch.actionId)
@@ -90,13 +90,14 @@ export class Outbox {
         .run(batch.requestId, batch.actionId);
     database
       .prepare(
-        "INSERT INTO main.hf_outbox (seq, log, action_id, request_id, state, drafts, events, bytes, frame, identity, label, created_at) VALUES (?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)",
+        'INSERT INTO main.hf_outbox (seq, log, action_id, request_id, state, drafts, events, bytes, frame, identity, label, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
       )
       .run(
         batch.seq,
         batch.log,
         batch.actionId,
         batch.requestId,
+        state,
         drafts,
         batch.draftTexts.length,
         batch.draftTexts.reduce((bytes, text) => bytes + utf8Length(text), 0),
