@@ -47,27 +47,16 @@ async function oursOf(world: World): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: WRITERS });
   const url = `${world.ledger.url}/v1/workspaces/${WORKSPACE}/logs/main/push`;
   const start = await headOf(world.ledger.url);
-  // Bodies are made before; a device has its drafts ready, too.
-  const writers = Array.from({ length: WRITERS }, (_, writer) => {
-    const replica = { id: randomBytes(16).toString('hex'), generation: 1, instance: randomBytes(16).toString('hex') };
-    const ids = all.slice(writer * BATCH, (writer + 1) * BATCH);
-    const operations = Array.from({ length: ROUNDS }, (_, round) => ({
-      requestId: newId(),
-      actionId: newId(),
-      merge: 'fields',
-      events: ids.map((entityId, at) => ({
-        at: '2026-11-30T00:00:00.000Z',
-        base: round + 1,
-        change: { op: 'update', set: { title: `${texts[writer * BATCH + at]?.title} ${round}` } },
-        entityId,
-        entityType: 'issue',
-        id: newId(),
-        salt: randomBytes(16).toString('hex'),
-        type: 'issue.updated',
-      })),
-    }));
-    return { replica, operations };
-  });
+  // Bodies are made before; a device has its drafts ready, too. Round by round: what is sent together was made together,
+  // and its ids, which begin with the time, lie together.
+  const writers = Array.from({ length: WRITERS }, (_, writer) => ({
+    replica: { id: randomBytes(16).toString('hex'), generation: 1, instance: randomBytes(16).toString('hex') },
+    ids: all.slice(writer * BATCH, (writer + 1) * BATCH),
+    operations: [] as ReturnType<typeof operationOf>[],
+  }));
+  for (let round = 0; round < ROUNDS; round += 1)
+    for (const { ids, operations } of writers)
+      operations.push(operationOf(ids, round, (at) => `${texts[all.indexOf(ids[at] as string)]?.title} ${round}`));
   const ms = await timed(() =>
     Promise.all(
       writers.map(async ({ replica, operations }) => {
@@ -86,6 +75,23 @@ async function oursOf(world: World): Promise<number> {
   agent.destroy();
   return ms;
 }
+
+/** An operation of one edit for each of these issues. */
+const operationOf = (ids: readonly string[], round: number, titleOf: (at: number) => string) => ({
+  requestId: newId(),
+  actionId: newId(),
+  merge: 'fields',
+  events: ids.map((entityId, at) => ({
+    at: '2026-11-30T00:00:00.000Z',
+    base: round + 1,
+    change: { op: 'update', set: { title: titleOf(at) } },
+    entityId,
+    entityType: 'issue',
+    id: newId(),
+    salt: randomBytes(16).toString('hex'),
+    type: 'issue.updated',
+  })),
+});
 
 async function bareOf(folder: string): Promise<number> {
   const texts = issues(WRITERS * BATCH);

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { bareIssue, followHub, insertIssues } from './bare/device.ts';
+import { bareIssue, followHub, insertIssues, openBareDevice } from './bare/device.ts';
 import { bareEdit } from './bare/event.ts';
 import { openBareHub, openSender } from './bare/hub.ts';
 import { type Benchmark, percentile } from './harness.ts';
@@ -57,18 +57,22 @@ async function oursOf(world: World): Promise<number> {
 async function bareOf(folder: string): Promise<number> {
   const texts = issues(WRITES + 1);
   const hub = await openBareHub(join(folder, 'hub.db'));
-  insertIssues(hub.db, [bareIssue(texts[0] as never, 'issue')]);
+  const device = openBareDevice(join(folder, 'bare.db'));
+  for (const { db } of [hub, device]) insertIssues(db, [bareIssue(texts[0] as never, 'issue')]);
   const round = createRound();
   const leave = await Promise.all(Array.from({ length: SUBSCRIBERS }, () => followHub(hub.url, () => round.arrived())));
   const sender = openSender(hub.url);
   for (let at = 0; at < WRITES; at += 1) {
     round.begin();
-    const sent = sender.send([bareEdit(at, 'issue', `${at} ${texts[at + 1]?.title}`)]);
+    const event = bareEdit(at, 'issue', `${at} ${texts[at + 1]?.title}`);
+    device.commit(event);
+    const sent = sender.send([event]);
     await round.all();
     await sent;
   }
   for (const go of leave) go();
   sender.close();
+  device.close();
   await hub.close();
   return round.p50();
 }

@@ -30,6 +30,8 @@ export async function openWorld(parent: string, name: string): Promise<World> {
     listen: { port: 0 },
     admin: { port: 0 },
     createOnFirstUse: true,
+    // All devices here are of one account, also the thousand that only listen.
+    limits: { socketsPerAccountMax: 1_100 },
     logLevel: 'silent',
   });
   const open = new Set<Client<BenchSchema>>();

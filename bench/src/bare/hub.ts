@@ -95,7 +95,7 @@ export async function openBareHub(file: string): Promise<BareHub> {
           response.end(body);
         },
       });
-      if (queue.length === 1) gather(0);
+      if (queue.length === 1) gather(1);
     });
   });
   const sockets = new WebSocketServer({ server });

@@ -63,7 +63,7 @@ export function createGroups<L>(parts: GroupParts<L>): Groups<L> {
     if (queue === undefined) {
       queue = { ref: push.ref, waiting: [], operations: 0 };
       queues.set(key, queue);
-      gather(key, queue);
+      gather(key, queue, 0, 1);
     }
     if (queue.operations >= limits.groupQueueMax)
       return Promise.resolve(refusal(refusedBy('rate-limited', { retryAfterMs: 1_000 })));
@@ -75,7 +75,7 @@ export function createGroups<L>(parts: GroupParts<L>): Groups<L> {
 
   /**
    * Requests that came together are read in turns: as long as a turn brings another push, the group waits for one more.
-   * Nobody waits for time to pass.
+   * Nobody waits for time to pass, and one that is alone after its turn does not wait at all.
    */
   const gather = (key: string, queue: Queue<L>, turn = 0, before = 0): void => {
     clock.soon(() => {

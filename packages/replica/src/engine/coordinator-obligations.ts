@@ -82,7 +82,7 @@ export function listObligations(database: Database, filter: { readonly log?: str
   const rows =
     filter.log === undefined
       ? database
-          .prepare(`SELECT ${COLUMNS} FROM main.hf_obligation WHERE closed_at IS NULL ORDER BY seq LIMIT ?`)
+          .prepare(`SELECT ${COLUMNS} FROM main.hf_obligation WHERE closed_at IS NULL ORDER BY +seq LIMIT ?`)
           .all(filter.limit)
       : database
           .prepare(`SELECT ${COLUMNS} FROM main.hf_obligation WHERE closed_at IS NULL AND log = ? ORDER BY seq LIMIT ?`)
