@@ -45,7 +45,10 @@ export interface ClientOptions<S extends Schema> {
   readonly account: Account;
   /** Where replicas are kept: a folder, or `:memory:`, then nothing survives the process. */
   readonly dir?: string;
-  /** Runs the host in a worker whose file says `import '@holdfast/replica/worker'`. */
+  /**
+   * Runs the host in a worker whose file says `import '@holdfast/replica/worker'`. If it dies it is called again, a bounded
+   * number of times: what waits is asked of the next one, and the status says `no-owner` meanwhile.
+   */
   readonly worker?: () => WorkerLike;
   /** `file` (the default): this process, or its worker, holds the file. */
   readonly via?: 'file' | 'daemon';

@@ -3,9 +3,13 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { schemaData } from '@holdfast/core';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { TestSchema } from '../host/host.fixture.ts';
+import { nodePlatform } from '../adapters/node/platform.ts';
+import { type TestSchema, testSchema } from '../host/host.fixture.ts';
 import { createClient, DIAGNOSTICS_CHANNEL, isHoldfastError, type Replica } from '../index.ts';
+import { Link } from '../link/link.ts';
+import { openWorkerHost } from '../node/worker-client.ts';
 import { type Bench, openBench, until } from './client.fixture.ts';
 
 let bench: Bench;
@@ -220,25 +224,99 @@ test('[LK1] a host in a worker serves the same client', async () => {
   expect(await titles(again)).toEqual(['A']);
 });
 
-test('[LK1] a worker that dies fails what waits, and says so', async () => {
+/** A client whose workers a test can end; `create` may fail from some number on. */
+function inWorkers(dir: string, workersMax = Number.POSITIVE_INFINITY) {
   const workers: Worker[] = [];
   const client = bench.client('ana', {
     worker: () => {
+      if (workers.length >= workersMax) throw new Error('no more workers');
       const worker = new Worker(new URL('../worker.ts', import.meta.url));
       workers.push(worker);
       return worker;
     },
-    dir: join(bench.folder, 'dying'),
+    dir: dir === ':memory:' ? dir : join(bench.folder, dir),
   });
+  return { client, workers, die: () => workers.at(-1)?.terminate() };
+}
+
+test('[LK2 CM5] after a worker died the next one answers what waits: commits once, live queries, and status says so meanwhile', async () => {
+  const { client, workers, die } = inWorkers('dying');
   const replica = await client.open('acme');
-  await replica.commit((tx) => tx.issue.create({ title: 'A' }));
+  using live = replica.live((db) => db.selectFrom('issue').select('title').orderBy('title'));
+  const first = await replica.commit((tx) => tx.issue.create({ title: 'A' }));
+  await until(() => live.current.rows.length === 1);
+  const said: string[] = [];
+  replica.status.subscribe(() => {
+    const { phase, reason = '' } = replica.status.current;
+    said.push(`${phase} ${reason}`);
+  });
+  // Asked of a worker that is ended at once: whether it was written nobody knows, so it is asked again under its id.
+  const asked = replica.commit((tx) => tx.issue.create({ title: 'B' }), { label: 'B' });
+  const ended = die();
+  // Asked while nobody is there.
+  const meanwhile = ended?.then(() => replica.commit((tx) => tx.issue.update(first, { done: true })));
+  await Promise.all([asked, meanwhile]);
+  await asked.ordered();
+  await until(() => live.current.rows.length === 2);
+  expect(live.current.rows).toEqual([{ title: 'A' }, { title: 'B' }]);
+  expect(said).toContain('no-owner no-owner');
+  await until(() => replica.status.current.phase === 'live');
+  expect(workers).toHaveLength(2);
+  const events = await replica.history('issue', await asked);
+  expect(events.map(({ type }) => type)).toEqual(['issue.created']);
+});
+
+test('[LK2] what a person decided is not asked of the next worker: it fails with no-owner', async () => {
+  const { client, die } = inWorkers('deciding');
+  const replica = await client.open('acme');
+  await replica.commit((tx) => tx.issue.create({ title: 'A' }), { label: 'A' });
+  const ended = die();
+  const codes = await Promise.all([codeOf(replica.undo.undo()), codeOf(replica.desk.resolve('x', 'mine')), ended]);
+  expect(codes.slice(0, 2)).toEqual(['no-owner', 'no-owner']);
+  expect(await titles(replica)).toEqual(['A']);
+});
+
+test('[LK1] a worker that dies with what it held in memory fails what waits, and says so', async () => {
+  const { client, workers, die } = inWorkers(':memory:');
+  const replica = await client.open('acme');
   await replica.pause();
-  const id = replica.commit((tx) => tx.issue.create({ title: 'B' }));
-  await id;
-  const waiting = codeOf(id.ordered());
-  await workers[0]?.terminate();
+  const write = replica.commit((tx) => tx.issue.create({ title: 'B' }));
+  await write;
+  const waiting = codeOf(write.ordered());
+  await die();
   expect(await waiting).toBe('no-owner');
-  expect(replica.status.current.phase).toBe('stopped');
+  expect([replica.status.current.phase, workers.length]).toEqual(['stopped', 1]);
+});
+
+test('[LK2] where no worker lives any more the link ends after so many tries, one that dies at once among them', async () => {
+  const workers: Worker[] = [];
+  let asked = 0;
+  const request = { schema: schemaData(testSchema), ledger: bench.ledger.url, account: 'ana', workspace: 'acme' };
+  const host = await openWorkerHost(
+    () => {
+      asked += 1;
+      if (asked > 2) throw new Error('no more workers');
+      const worker = new Worker(new URL('../worker.ts', import.meta.url));
+      workers.push(worker);
+      return worker;
+    },
+    { ...request, dir: join(bench.folder, 'gone'), token: async () => 'ana-token' },
+    [1, 1, 1],
+  );
+  const { promise: ended, resolve: sayEnded } = Promise.withResolvers<string>();
+  const link = new Link({ open: host.openChannel, clock: nodePlatform.clock, reopenMs: host.reopenMs ?? [] });
+  let lost = 0;
+  link.listen({
+    // It dies as soon as it was there: that begins the tries not anew.
+    welcome: () => void workers.at(-1)?.terminate(),
+    lost: () => {
+      lost += 1;
+    },
+    ended: ({ code }) => sayEnded(code),
+  });
+  link.start();
+  expect([await ended, asked, lost]).toEqual(['no-owner', 4, 3]);
+  await host.close();
 });
 
 test('[TM1] whoever subscribes to the diagnostics channel is told, also after the client was made', async () => {

@@ -87,6 +87,7 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
       status: (now) => status.set(now),
       undo: (now) => this.#undo.set(now),
       desk: () => desk.set(null),
+      lost: (fault) => status.set({ ...status.current, phase: 'no-owner', reason: fault.code }),
       ended: (fault) => status.set({ ...status.current, phase: 'stopped', reason: fault.code }),
     });
     link.start();

@@ -1,4 +1,4 @@
-import { type Clock, type Fault, type Json, LIMITS } from '@holdfast/core';
+import { type Clock, type Fault, type FaultCode, type Json, LIMITS } from '@holdfast/core';
 import { FaultError } from '../engine/fault-error.ts';
 import type {
   Ask,
@@ -19,12 +19,13 @@ import type { Status } from './status.ts';
  * Owns what was asked and not answered, and which live queries there are. When a host goes away, what can be repeated is
  * asked of the next one (CM5, LK2): a commit under its action id, queries, waits, live queries. What a person decided
  * (`resolve`, `undo`) is not: it fails with `no-owner`, since nobody can tell whether it was done. Everything is answered
- * or failed within a bound, except waits for the ledger.
+ * or failed within a bound, except waits for the ledger: each host has `linkAnswerMs` to answer, hosts are tried as often
+ * as there are delays, and where none is left the link ends with what the last one said.
  */
 export interface LinkParts {
   readonly open: OpenChannel;
   readonly clock: Clock;
-  /** How long to wait before each try to reach the next host; empty: there is no next one. */
+  /** How long to wait before each try to reach the next host, anew after one that lived; empty: there is no next one. */
   readonly reopenMs?: readonly number[];
 }
 
@@ -38,6 +39,8 @@ export interface LinkListener {
   status?(status: Status): void;
   undo?(undo: UndoState): void;
   desk?(): void;
+  /** The host is gone; the next one is being looked for. `welcome` follows, or `ended`. */
+  lost?(fault: Fault): void;
   /** For good. Nothing is told after it. */
   ended?(fault: Fault): void;
 }
@@ -54,6 +57,9 @@ interface Pending {
   readonly ask: Ask & { readonly id: string };
   readonly resolve: (value: any) => void;
   readonly reject: (cause: FaultError) => void;
+  /** How many hosts were asked. */
+  hosts: number;
+  /** Runs from when a host was asked until it answers or is gone. */
   stopTimer: (() => void) | null;
 }
 
@@ -61,6 +67,10 @@ interface Pending {
 const ONCE: ReadonlySet<string> = new Set(['resolve', 'discard', 'undo', 'redo']);
 /** Waits for the ledger or a person: no bound but the caller's own signal. */
 const UNBOUNDED: ReadonlySet<string> = new Set(['ordered', 'settle', 'pause']);
+/** There is no next host to ask: it would take the replica back from whoever has it, or could not open the file either. */
+const FINAL: ReadonlySet<FaultCode> = new Set(['outranked', 'replica-too-new', 'replica-damaged', 'other-account']);
+/** A host that was there for this long begins the delays anew; one that dies sooner is one more try of the same. */
+const LIVED_MS = 10_000;
 
 export class Link {
   readonly #parts: LinkParts;
@@ -72,6 +82,9 @@ export class Link {
   /** Counts channels: what an older one still delivers is ignored. */
   #generation = 0;
   #tries = 0;
+  /** When the host that is there, or was there last, said welcome. */
+  #welcomedAtMs: number | null = null;
+  #stopReopening: (() => void) | null = null;
   #end: Fault | null = null;
   #isVisible = true;
 
@@ -112,15 +125,10 @@ export class Link {
     this.#number += 1;
     const id = options.id ?? `r${this.#number}`;
     const ask = { ask: name, id, ...send } as unknown as AskOf<N>;
-    const pending: Pending = { ask: ask as Ask & { id: string }, resolve, reject, stopTimer: null };
+    const pending: Pending = { ask: ask as Ask & { id: string }, resolve, reject, hosts: 0, stopTimer: null };
     this.#pending.set(id, pending);
     if (options.signal !== undefined && !this.#watch(pending, options.signal, promise)) return promise;
-    this.#channel?.send(pending.ask);
-    // A function call has answered by now, and needs no timer.
-    if (this.#pending.get(id) === pending && !UNBOUNDED.has(name))
-      pending.stopTimer = this.#parts.clock.timer(LIMITS.linkAnswerMs, () =>
-        this.#settle(id, { code: 'no-owner', facts: { asked: name } }),
-      );
+    this.#askHost(pending);
     return promise;
   }
 
@@ -161,24 +169,47 @@ export class Link {
     this.#channel = this.#parts.open(events);
     if (!this.#isVisible) this.#channel.send({ ask: 'visible', isVisible: false });
     for (const { ask } of [...this.#lives.values()]) this.#channel?.send(ask);
-    for (const { ask } of [...this.#pending.values()]) this.#channel?.send(ask);
+    for (const pending of [...this.#pending.values()]) this.#askHost(pending);
+  }
+
+  /** Between two hosts it waits: the next one is asked when it is there. */
+  #askHost(pending: Pending): void {
+    if (this.#channel === null) return;
+    const { ask } = pending;
+    pending.hosts += 1;
+    this.#channel.send(ask);
+    // A function call has answered by now, and needs no timer.
+    if (this.#pending.get(ask.id) === pending && !UNBOUNDED.has(ask.ask))
+      pending.stopTimer = this.#parts.clock.timer(LIMITS.linkAnswerMs, () =>
+        this.#settle(ask.id, { code: 'no-owner', facts: { asked: ask.ask } }),
+      );
   }
 
   #lost(fault: Fault): void {
     this.#channel?.close();
     this.#channel = null;
-    const delays = this.#parts.reopenMs ?? [];
+    this.#generation += 1;
+    const { clock, reopenMs: delays = [] } = this.#parts;
+    if (this.#welcomedAtMs !== null && clock.monotonic() - this.#welcomedAtMs >= LIVED_MS) this.#tries = 0;
+    this.#welcomedAtMs = null;
     const delay = delays[this.#tries];
-    if (delay === undefined) return this.#finish(fault);
+    if (delay === undefined || FINAL.has(fault.code)) return this.#finish(fault);
     this.#tries += 1;
-    for (const { ask } of [...this.#pending.values()]) if (ONCE.has(ask.ask)) this.#settle(ask.id, fault);
-    this.#parts.clock.timer(delay, () => this.start());
+    for (const pending of [...this.#pending.values()]) {
+      pending.stopTimer?.();
+      pending.stopTimer = null;
+      const { ask, hosts } = pending;
+      if (ONCE.has(ask.ask) || hosts > delays.length) this.#settle(ask.id, { ...fault, code: 'no-owner' });
+    }
+    this.#stopReopening = clock.timer(delay, () => this.start());
+    for (const listener of this.#listeners) listener.lost?.(fault);
   }
 
   #finish(fault: Fault): void {
     if (this.#end !== null) return;
     this.#end = fault;
     this.#generation += 1;
+    this.#stopReopening?.();
     this.#channel?.close();
     this.#channel = null;
     for (const id of [...this.#pending.keys()]) this.#settle(id, fault);
@@ -204,7 +235,7 @@ export class Link {
       case 'failing':
         return this.#lives.get(tell.key)?.sink.failing(tell.fault);
       case 'welcome':
-        this.#tries = 0;
+        this.#welcomedAtMs = this.#parts.clock.monotonic();
         for (const listener of this.#listeners) listener.welcome?.(tell);
         return;
       case 'status':

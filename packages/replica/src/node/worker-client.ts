@@ -1,6 +1,8 @@
 import { MessageChannel } from 'node:worker_threads';
+import type { Fault } from '@holdfast/core';
 import type { HostRequest, ProvidedHost } from '../client/client.ts';
 import { FaultError } from '../engine/fault-error.ts';
+import type { OpenChannel } from '../link/messages.ts';
 import { openPortChannel, type Port } from '../link/port.ts';
 import type { Status } from '../link/status.ts';
 import { type FromWorker, isHoldfastMessage, type OpenInWorker, type ToWorker } from './worker-messages.ts';
@@ -14,17 +16,70 @@ export interface WorkerLike {
 }
 
 /**
- * A host in a worker. Rejects with what the worker could not open. One worker hosts one replica; it ends with its host.
+ * Delays before each try to reach a host in a new worker, after one died. A worker that dies within `LIVED_MS` of the link
+ * spends one of them, so none is started for ever.
  */
-export function openWorkerHost(
+const REOPEN_MS: readonly number[] = [20, 100, 500, 2_000, 5_000, 10_000, 30_000];
+
+export type WorkerHostRequest = HostRequest & Pick<OpenInWorker, 'dir' | 'takeOver' | 'logs' | 'settings'>;
+
+/**
+ * A host in a worker. Rejects with what the worker could not open. One worker hosts one replica; it ends with its host. If
+ * the worker dies, whoever has a channel is told, and the next channel is to a host in a new worker, on the same file.
+ */
+export async function openWorkerHost(
   create: () => WorkerLike,
-  request: HostRequest & Pick<OpenInWorker, 'dir' | 'takeOver' | 'logs' | 'settings'>,
+  request: WorkerHostRequest,
+  reopenMs = REOPEN_MS,
 ): Promise<ProvidedHost> {
+  let running = run(create, request);
+  let isClosed = false;
+  const status = await running.ready;
+  // Whoever took the replica since keeps it: only the first worker was asked to take it over.
+  const again = { ...request, takeOver: false };
+  return {
+    status,
+    // What was in memory died with the worker: an empty replica is no next host of it.
+    reopenMs: request.dir === ':memory:' ? [] : reopenMs,
+    openChannel: (events) => {
+      try {
+        if (running.isOver && !isClosed) {
+          running = run(create, again);
+          // Whoever waits for it is told by his channel.
+          running.ready.catch(() => undefined);
+        }
+        return running.openChannel(events);
+      } catch (cause) {
+        // The app could not create a worker: that channel ends as soon as its owner has it.
+        void Promise.resolve().then(() => events.tell({ tell: 'end', fault: noOwner(cause) }));
+        return { send: () => undefined, close: () => undefined };
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      await running.close();
+    },
+  };
+}
+
+const noOwner = (cause: unknown): Fault => ({ code: 'no-owner', facts: { reason: String(cause) } });
+
+/** One worker, from its start to its death. */
+interface Running {
+  readonly ready: Promise<Status>;
+  readonly isOver: boolean;
+  readonly openChannel: OpenChannel;
+  close(): Promise<void>;
+}
+
+function run(create: () => WorkerLike, request: WorkerHostRequest): Running {
   const { token, ...open } = request;
   const worker = create();
   const send = (message: ToWorker, transfer: readonly unknown[] = []) => worker.postMessage(message, transfer);
-  const ports = new Set<Port>();
+  const channels = new Set<(fault: Fault) => void>();
   const { promise: ended, resolve: sayEnded } = Promise.withResolvers<void>();
+  const { promise: ready, resolve: sayReady, reject: refuse } = Promise.withResolvers<Status>();
+  let end: Fault | null = null;
 
   const answerToken = async (number: number) => {
     try {
@@ -33,45 +88,73 @@ export function openWorkerHost(
       send({ holdfast: 'token', number, token: null, failed: true });
     }
   };
-  const provided = (status: Status): ProvidedHost => ({
-    status,
-    openChannel: (events) => {
-      const { port1, port2 } = new MessageChannel();
-      ports.add(port1 as unknown as Port);
-      send({ holdfast: 'connect', port: port2 }, [port2]);
-      return openPortChannel(port1 as unknown as Port)(events);
+  const over = (fault: Fault) => {
+    if (end !== null) return;
+    end = fault;
+    void worker.terminate();
+    sayEnded();
+    refuse(new FaultError(fault));
+    for (const tell of [...channels]) tell(fault);
+  };
+  listen(worker, {
+    message: (message) => {
+      switch (message.holdfast) {
+        case 'ready':
+          return sayReady(message.status);
+        case 'refused':
+          return over(message.fault);
+        case 'token':
+          return void answerToken(message.number);
+        case 'closed':
+          return sayEnded();
+      }
     },
+    lost: (cause) => over(noOwner(cause)),
+  });
+  send({ holdfast: 'open', open });
+
+  const openChannel: OpenChannel = (events) => {
+    const { port1, port2 } = new MessageChannel();
+    // The worker opens before it connects: messages arrive in order.
+    send({ holdfast: 'connect', port: port2 }, [port2]);
+    let isEnded = false;
+    const channel = openPortChannel(port1 as unknown as Port)({
+      tell: (tell) => {
+        if (tell.tell === 'end') isEnded = true;
+        events.tell(tell);
+      },
+      closed: () => {
+        channels.delete(die);
+        // A host says that it ends. A port that closes without it is a worker's death, seen before its `exit`.
+        if (isEnded) return events.closed();
+        over(noOwner('the worker closed its port'));
+        events.tell({ tell: 'end', fault: end as Fault });
+      },
+    });
+    const close = () => {
+      channels.delete(die);
+      channel.close();
+    };
+    const die = (fault: Fault) => {
+      close();
+      events.tell({ tell: 'end', fault });
+    };
+    channels.add(die);
+    return { send: channel.send, close };
+  };
+
+  return {
+    ready,
+    get isOver() {
+      return end !== null;
+    },
+    openChannel,
     close: async () => {
-      send({ holdfast: 'close' });
+      if (end === null) send({ holdfast: 'close' });
       await ended;
       await worker.terminate();
     },
-  });
-
-  return new Promise((resolve, reject) => {
-    const lost = (cause: unknown) => {
-      sayEnded();
-      for (const port of ports) port.close();
-      reject(new FaultError({ code: 'no-owner', facts: { reason: String(cause) } }));
-    };
-    listen(worker, {
-      message: (message) => {
-        switch (message.holdfast) {
-          case 'ready':
-            return resolve(provided(message.status));
-          case 'refused':
-            void worker.terminate();
-            return reject(new FaultError(message.fault));
-          case 'token':
-            return void answerToken(message.number);
-          case 'closed':
-            return sayEnded();
-        }
-      },
-      lost,
-    });
-    send({ holdfast: 'open', open });
-  });
+  };
 }
 
 function listen(
