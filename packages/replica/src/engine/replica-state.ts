@@ -28,6 +28,8 @@ export interface ReplicaState {
    * after a rollback. A promise returned by `work` is refused.
    */
   write<T>(work: () => T): T;
+  /** Reads that belong together, of one state; inside a transaction, of that one. `work` writes nothing. */
+  read<T>(work: () => T): T;
   /** Told once per committed transaction. */
   onChange(listener: (change: LocalChange) => void): () => void;
 

@@ -159,6 +159,20 @@ export class ReplicaStore {
     return result;
   }
 
+  /**
+   * See `ReplicaState.read`. A read outside a transaction takes and gives back the file's locks for itself, which costs more
+   * than what it reads; reads that belong together take them once, and see one state.
+   */
+  read<T>(work: () => T): T {
+    if (this.database.inTransaction) return work();
+    this.database.prepare('BEGIN').run();
+    try {
+      return work();
+    } finally {
+      if (this.database.inTransaction) this.database.prepare('COMMIT').run();
+    }
+  }
+
   /** A transaction whose expected failures are values. */
   attempt<T>(work: () => T): Outcome<T> {
     try {

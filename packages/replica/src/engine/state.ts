@@ -131,6 +131,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
     },
     prune: () => writing(() => prune(store)),
     write: (work) => writing(work),
+    read: (work) => store.read(work),
     onChange: (listener) => store.onChange(listener),
 
     logs: () => logs.all(),
@@ -199,7 +200,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
     discard: (ids) => deciding(() => discardInside(people(), ids)),
     undo: (scope, options) => deciding(() => undoInside(people(), scope, options)),
     redo: (scope) => deciding(() => redoInside(people(), scope)),
-    undoState: (scope) => undoState({ store }, scope),
+    undoState: (scope) => store.read(() => undoState({ store }, scope)),
     history: ({ log, type, id }) => storedEvents(store, log, type, id),
 
     pack: () => packOf(store),

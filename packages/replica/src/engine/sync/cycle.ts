@@ -52,7 +52,7 @@ export async function runCycle(parts: SyncParts, facts: LogFacts, hooks: CycleHo
   const inVain: InVain = new Map();
   try {
     for (let steps = 0; steps < STEPS_PER_CYCLE_MAX; steps += 1) {
-      const next = chooseNext(parts, facts, inVain);
+      const next = parts.state.read(() => chooseNext(parts, facts, inVain));
       if (next === 'stand') {
         hooks.stands(facts.log);
         return { next: 'idle' };
