@@ -26,6 +26,13 @@ const FOUND: readonly (readonly [seed: number, faults: string, what: string])[] 
   ],
 ];
 
+/** With what was not healed then. */
+test('[I30] seed 103425: of a network that carries one way only, an older broken answer is not the reason', async () => {
+  const options = { faults: ['lateness', 'truncation', 'skew', 'yesterday', 'people'], lasting: 'one-way' } as const;
+  const { violations } = await runSeed(103425, options);
+  expect(violations, replayCommand(103425, options)).toEqual([]);
+});
+
 for (const [seed, drawn, what] of FOUND)
   test(`[I21 I29] seed ${seed}: ${what}`, async () => {
     const faults = FAULTS.filter((fault) => drawn.split(',').includes(fault));
@@ -74,6 +81,7 @@ const FOUND_REWOUND: readonly (readonly [ids: string, seed: number, steps: numbe
     60,
     'work whose acknowledgement came, but never its events, is offered again if the ledger loses it',
   ],
+  ['I03 HL4', 6954, 60, 'what only lost events have done, and a person freed meanwhile, is not called done'],
 ];
 
 for (const [ids, seed, steps, what] of FOUND_REWOUND)

@@ -121,6 +121,34 @@ describe('a ledger that has lost acknowledged work', () => {
     expect(aside?.['n']).toBe(2);
   });
 
+  test('[HL4 I03] what only lost events have done is not called done: what waited for it waits for a person', () => {
+    const whole = new TinyLedger(nodeDigest);
+    const [ana, ben] = [device(1), device(2, 'ben')];
+    for (const one of [ana, ben]) one.bootstrap(whole);
+    ana.create('issue', { title: 'A' }, 'i');
+    ana.settle(whole);
+    ben.settle(whole);
+    ana.update('issue', 'i', { title: 'Ana' });
+    const same = ana.delete('issue', 'i');
+    ben.update('issue', 'i', { title: 'Ben' });
+    ben.settle(whole);
+    ana.settle(whole);
+    ben.delete('issue', 'i');
+    ben.settle(whole);
+    ana.settle(whole);
+    const ledger = whole.restoredTo(1);
+    ana.handshake(ledger);
+    expect(ana.state.resolve({ ids: [ana.state.desk()[0]?.id ?? ''], choice: 'theirs' })).toMatchObject({ ok: true });
+    expect([ana.state.outcome(same)?.state, ana.state.desk()]).toMatchObject([
+      'needs-attention',
+      [{ kind: 'clash', actionId: same }],
+    ]);
+    ana.adopt(ledger);
+    expect(ana.state.resolve({ ids: [ana.state.desk()[0]?.id ?? ''], choice: 'mine' })).toMatchObject({ ok: true });
+    ana.settle(ledger);
+    expect(ledger.entity('issue', 'i')).toBeUndefined();
+  });
+
   test('[DG3] a position that is in the log takes the new epoch and goes on, asking again about what was accepted', () => {
     const ledger = new TinyLedger(nodeDigest);
     const ana = device(1);

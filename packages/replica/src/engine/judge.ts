@@ -353,6 +353,13 @@ export class Judge {
           const isTheirs = verdict.notices.length === 0;
           const version = this.#headOf(log);
           for (const notice of verdict.notices) this.#desk.tell(row, notice);
+          if (isTheirs && this.#isHistoryGone(log)) {
+            // What did all of it is itself lost at the ledger (HL1), and may never come back.
+            const fault = { code: 'version-conflict' } as const;
+            this.#outbox.setAside(entities, row, 'parked', fault);
+            this.#desk.open(row, 'clash', fault, this.#bothSides(entities, row));
+            return;
+          }
           this.#outbox.closeAs(entities, row, isTheirs ? { state: 'ordered', log, version } : { state: 'discarded' });
           return;
         }
@@ -397,6 +404,17 @@ export class Judge {
 
   #headOf(log: string): number {
     return this.#store.database.prepare('SELECT head FROM main.hf_log WHERE log = ?').get(log)?.['head'] as number;
+  }
+
+  /** What is confirmed here is not what the ledger has: from HL1 until its state is adopted (HL4). */
+  #isHistoryGone(log: string): boolean {
+    return (
+      this.#store.database
+        .prepare(
+          "SELECT 1 FROM main.hf_log WHERE log = ?1 AND (json_extract(blocked, '$.code') = 'history-changed' OR EXISTS (SELECT 1 FROM main.hf_setting WHERE name = 'adopting/' || ?1))",
+        )
+        .get(log) !== undefined
+    );
   }
 
   /** New bytes under a new request id; event ids and action id stay (OB3). */

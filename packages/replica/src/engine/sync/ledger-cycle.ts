@@ -57,7 +57,11 @@ export async function runLedgerCycle(
       1,
     );
     if (!result.done) {
-      if ('trouble' in result) return await afterTrouble(hooks, result.trouble, result.as);
+      if ('trouble' in result) {
+        // What went wrong before that is not what is waited for now (I30).
+        for (const facts of asked) if (facts.fault !== null) facts.fault = result.trouble.fault;
+        return await afterTrouble(hooks, result.trouble, result.as);
+      }
       return result.why === 'no-token'
         ? { next: 'retry', inMs: noToken(hooks) }
         : { next: 'idle', withinMs: parts.settings.pollMs };
