@@ -196,7 +196,7 @@ export async function checkQuiet(world: World): Promise<Violation[]> {
     const { name, engine } = device;
     if (engine === null) continue;
     if (!isApart(world, device)) found.push(...checkShown(device, notes));
-    const alone = [...device.resolved].filter((action) => !device.mayBeBoth.has(action));
+    const alone = [...device.resolved].filter((action) => !device.mayBeBoth.has(action) && !device.waited.has(action));
     found.push(...checkOwnOrder(name, alone, events));
     found.push(...checkHonest(world, device, { head, chain: verified.chain }));
     if (!isApart(world, device))

@@ -21,6 +21,7 @@ import {
   type VirtualTime,
 } from '@holdfast/replica/testing';
 import { createEngineDevice, type EngineDevice, openNodeDatabase } from '@holdfast/replica/testing/engine';
+import { watchAside } from './aside.ts';
 import { watchOutbox } from './cells.ts';
 import { type Disk, onDisk, unlessFull } from './disk.ts';
 import { keepingPushes, type SentPush } from './repeat.ts';
@@ -53,6 +54,8 @@ export interface SimulatedDevice<S extends Schema> {
   readonly inherited: Set<string>;
   /** Actions that two files of one account may close each in its own way: a copy, or yesterday's file. */
   readonly mayBeBoth: Set<string>;
+  /** Actions that waited for a person, or for work that did. */
+  readonly waited: ReadonlySet<string>;
   /** The file is kept as it is now; `forget`: it is back at that moment, and what came since is not this file's. */
   keep(): void;
   forget(): void;
@@ -93,6 +96,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   let signIns = 0;
   const tokenNow = () => `${parts.account}/writer/${name}-${signIns}`;
   const mayBeBoth = new Set<string>();
+  const waited = new Set<string>();
   let kept: ReadonlySet<string> = new Set();
   let clock = time.clockFor({ skewMs: 0 });
   let engine: EngineDevice | null = null;
@@ -115,6 +119,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     });
     try {
       watchOutbox(opened.database);
+      watchAside(opened.database, waited);
       opened.sync.start();
     } catch (cause) {
       clock.stop();
@@ -133,6 +138,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     said,
     inherited,
     mayBeBoth,
+    waited,
     disk,
     pushes,
     seenAt: null,

@@ -67,7 +67,7 @@ function stepTransfer(device: Device, to: 'on' | 'host' | 'browser-gateway'): vo
 export function attendHosts(world: World): void {
   for (const device of world.devices) {
     const { engine } = device;
-    const isLeft = world.lasting?.device === device;
+    const isLeft = world.lasting?.kind === 'signed-out' && world.lasting.device === device;
     if (!isLeft && world.ledger.revoked.has(device.token)) signInAgain(world, device);
     const place = engine?.coordinator.transfer.current().place;
     if (engine === null || place === 'host') continue;

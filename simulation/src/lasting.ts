@@ -80,5 +80,7 @@ export function isHonest({ lasting, faults }: World, phase: SessionPhase, reason
   if (faults.has('portal') && reason === 'network-untrusted') return true;
   // A full disk does not take a person's choice.
   if (faults.has('rewind') && lasting.kind === 'disk-full' && reason === 'history-changed') return true;
+  // Nor a hand-over that was under way, be it forward or back.
+  if (faults.has('transfer') && lasting.kind === 'disk-full' && reason === 'permits-disabled') return true;
   return REASONS[lasting.kind].includes(reason);
 }

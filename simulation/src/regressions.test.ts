@@ -24,6 +24,17 @@ const FOUND: readonly (readonly [seed: number, faults: string, what: string])[] 
     'crash,loss,truncation,portal,ledger-restart',
     'an owed page whose events came by socket is fetched once more, and closed',
   ],
+  [
+    202,
+    'partition,doubling,portal,clock-jump,skew,people,take-over,transfer',
+    'what waited for a person comes after later work that did not',
+  ],
+  [33, 'crash,partition,loss,sign-out,take-over,transfer', 'whoever has refused work signs in again, too'],
+  [
+    330,
+    'partition,one-way,doubling,clock-jump,clone,transfer',
+    'a disk that is full ends no hand-over, and it is told',
+  ],
 ];
 
 /** With what was not healed then. */

@@ -50,7 +50,7 @@ export const FAULTS = [
 export type FaultClass = (typeof FAULTS)[number];
 
 /** Only worlds that are asked for it have these. A backup that is put back ends most of what else could happen. */
-const ON_REQUEST: ReadonlySet<FaultClass> = new Set(['sign-out', 'take-over', 'transfer', 'rewind']);
+const ON_REQUEST: ReadonlySet<FaultClass> = new Set(['rewind']);
 
 export interface World {
   readonly seed: number;
