@@ -61,9 +61,15 @@ const joined = (parts: readonly (string | Uint8Array)[]): string | Uint8Array =>
 const concatenated = (parts: readonly (string | Uint8Array)[]): Uint8Array =>
   Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'utf8') : part)));
 
+const bytesOfLatin1 = (text: string): Uint8Array => {
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
+  return bytes;
+};
+
 export const nodeDigest: Digest = {
-  // One call into OpenSSL: half the time of createHash for the short texts that a log is made of.
-  sha256: (...parts) => hash('sha256', joined(parts), 'buffer'),
+  // One call into OpenSSL. As a text of 32 characters, since a Buffer of its own costs more than all the hashing.
+  sha256: (...parts) => bytesOfLatin1(hash('sha256', joined(parts), 'latin1')),
   hmacSha256: (key, ...parts) => createHmac('sha256', key).update(joined(parts)).digest(),
 };
 
