@@ -2,14 +2,21 @@ import {
   canonical,
   counter,
   defineSchema,
+  type EntitiesPage,
+  type EventDraft,
   entity,
   flag,
   integer,
   type Json,
   json,
+  type LogStanding,
   number,
   oneOf,
+  type PushAnswer,
+  rank,
   ref,
+  schemaData,
+  serial,
   setOf,
   text,
   time,
@@ -17,6 +24,7 @@ import {
 import { createWorld, type World, type WorldDevice } from '@holdfast/replica/testing';
 import { describe, expect, test } from 'vitest';
 import { HARD_VALUES } from '../packages/core/src/json-values.fixture.ts';
+import { Author } from '../packages/ledger/src/engine/drafts.fixture.ts';
 
 /** What may be said, and how much of it at once, from one device's commit over the real ledger to another device's rows. */
 const schema = defineSchema({
@@ -155,6 +163,113 @@ describe('values', () => {
     },
   );
 });
+
+// ── every kind of field × every value ───────────────────────────────────────────────────────────────────────────────
+
+/** One field of each kind that the DSL has; `serial` by itself, since nobody but the ledger writes one. */
+const kinds = defineSchema({
+  thing: entity({
+    text: text({ optional: true }),
+    integer: integer({ optional: true }),
+    number: number({ optional: true }),
+    flag: flag({ optional: true }),
+    time: time({ optional: true }),
+    json: json<Json>({ optional: true }),
+    counter: counter(),
+    setOf: setOf(text()),
+    oneOf: oneOf(['backlog', 'review'], { otherwise: 'backlog', optional: true }),
+    ref: ref('thing', { optional: true, onDelete: 'keep' }),
+    rank: rank(),
+  }),
+  numbered: entity({ serial: serial() }),
+});
+const KINDS = Object.keys(schemaData(kinds).entities['thing']?.fields ?? {});
+
+test('[SC5 I12 I26] one field, every JSON value, every kind of field: what another app wrote is signed as the ledger signs it, on two devices, reopened, and fetched whole', async () => {
+  await using world = await createWorld({ schema: kinds, seed: 66 });
+  const [ana, ben] = [await world.device('ana'), await world.device('ben')];
+  await world.settle();
+  const other = await otherApp(world);
+  const written = new Map<string, { readonly kind: string; readonly value: Json }>();
+  const events = KINDS.flatMap((kind) =>
+    KEPT.map((value, at) => {
+      written.set(`${kind}-${at}`, { kind, value });
+      return {
+        entityType: 'thing',
+        entityId: `${kind}-${at}`,
+        change: { op: 'create' as const, fields: { [kind]: value } },
+      };
+    }),
+  );
+  for (let at = 0; at < events.length; at += 512) expect(await other.push(events.slice(at, at + 512))).toBe('accepted');
+  await world.settle();
+  for (const device of [ana, ben]) {
+    await device.crash();
+    await device.restart();
+  }
+  await world.device('eve');
+  await world.settle();
+  // Chain, signature and every file's own check, of each device against the ledger.
+  await world.converged();
+  const atLedger = new Map<string, string>();
+  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+    const page: EntitiesPage = await other.entities(cursor);
+    for (const { id, fields } of page.entities) atLedger.set(id, canonical(fields));
+    cursor = page.next;
+  }
+  expect(atLedger).toEqual(
+    new Map([...written].map(([id, { kind, value }]) => [id, canonical({ [kind]: value })] as const)),
+  );
+});
+
+test('[SC10 EV7 I12] one field, every JSON value, of kind serial: the ledger numbers it whatever another app says, on every device', async () => {
+  await using world = await createWorld({ schema: kinds, seed: 67 });
+  const ana = await world.device('ana');
+  const other = await otherApp(world);
+  const serials = KEPT.map((value, at) => ({ entityType: 'numbered', entityId: `n${at}`, fields: { serial: value } }));
+  const made = serials.map(({ fields, ...of }) => ({ ...of, change: { op: 'create' as const, fields } }));
+  expect(await other.push(made)).toBe('accepted');
+  for (const { fields, ...of } of serials)
+    expect(await other.push([{ ...of, base: 1, change: { op: 'update', set: fields } }])).toBe('invalid-event');
+  await world.settle();
+  await ana.crash();
+  await ana.restart();
+  await world.device('ben');
+  await world.settle();
+  await world.converged();
+  const rows = await ana.replica.query((db) => db.selectFrom('numbered').select(['id', 'serial']).orderBy('serial'));
+  expect(rows).toEqual(serials.map(({ entityId: id }, at) => ({ id, serial: at + 1 })));
+});
+
+/** An app that takes no values from the schema: what it says goes through the ledger's door as it is. */
+async function otherApp({ ledger }: World<typeof kinds>) {
+  const author = new Author('other');
+  const call = async <T>(path: string, body?: unknown): Promise<T> => {
+    const request = new Request(`http://ledger.test/v1/workspaces/world/${path}`, {
+      headers: { Authorization: 'Bearer other', 'Content-Type': 'application/json', 'Holdfast-Protocol': '1' },
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    });
+    return (await (await ledger.current.fetch(request)).json()) as T;
+  };
+  const { logs } = await call<{ logs: readonly LogStanding[] }>('handshake', {
+    protocol: { min: 1, max: 1 },
+    replica: author.request({ epoch: '', version: 0, chain: '' }, []).replica,
+    logs: [{ log: 'main', positions: [] }],
+  });
+  const { epoch, head } = logs[0] as Extract<LogStanding, { role: unknown }>;
+  return {
+    /** One operation of so many events: `accepted`, or the code that it was refused with. */
+    push: async (events: readonly Partial<EventDraft>[]): Promise<string> => {
+      const drafts = events.map((event) => author.draft({ op: 'delete' }, { type: 'thing.made', ...event }));
+      const pushed = author.request({ epoch, ...head }, [author.operation(drafts)]);
+      const { results } = await call<PushAnswer>('logs/main/push', pushed);
+      const [result] = results;
+      return result?.status === 'refused' ? result.code : (result?.status ?? 'no answer');
+    },
+    entities: (cursor: string) =>
+      call<EntitiesPage>(`logs/main/entities${cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`}`),
+  };
+}
 
 // ── sizes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
