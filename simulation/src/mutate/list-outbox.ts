@@ -20,7 +20,7 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     name: 'rebase-keeps-request-id',
     fault:
       'A late copy of a request, and what became of it by merging, share one name: the answer to one counts for the other.',
-    file: 'packages/replica/src/engine/judge.ts',
+    file: 'packages/replica/src/engine/judge-verdicts.ts',
     find: 'const requestId = uuidv7(this.#store.nowMs(), platform.random);',
     replace: 'const requestId = row.requestId ?? uuidv7(this.#store.nowMs(), platform.random);',
     tests: TESTS,

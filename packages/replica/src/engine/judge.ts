@@ -1,25 +1,7 @@
-import {
-  brokenRules,
-  type ClashFact,
-  type ConfirmedEvent,
-  canonical,
-  clashFacts,
-  differenceAsChanges,
-  type EntityFacts,
-  type EventDraft,
-  fieldsOf,
-  type Json,
-  type JsonObject,
-  LIMITS,
-  ownValue,
-  type Rebased,
-  type Resolved,
-  rebase,
-  utf8Length,
-  uuidv7,
-} from '@holdfast/core';
-import type { DeskWriter } from './desk.ts';
-import type { LocalEntities, LocalEntity } from './local.ts';
+import { brokenRules, type EventDraft, LIMITS, type Rebased, type Resolved, rebase } from '@holdfast/core';
+import { JudgeFacts } from './judge-facts.ts';
+import { type JudgeParts, Verdicts } from './judge-verdicts.ts';
+import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
 import { keysOf, LOCAL_STATES, type OutboxRow } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
@@ -29,17 +11,20 @@ type SeenVersion = (type: string, id: string) => number | undefined;
 
 /**
  * Judging what the ledger answered with `version-conflict`, once theirs are here (6.4): merge and rebase, or park. The
- * rules are core's; this reads the facts, writes the verdicts, and keeps the outbox conserved.
+ * rules are core's; `JudgeFacts` reads what they need, `Verdicts` carries out what they say, and here is what is judged when,
+ * and with what.
  */
 export class Judge {
   readonly #store: ReplicaStore;
   readonly #outbox: Outbox;
-  readonly #desk: DeskWriter;
+  readonly #facts: JudgeFacts;
+  readonly #carryOut: Verdicts;
 
-  constructor(parts: { readonly store: ReplicaStore; readonly outbox: Outbox; readonly desk: DeskWriter }) {
+  constructor(parts: JudgeParts) {
     this.#store = parts.store;
     this.#outbox = parts.outbox;
-    this.#desk = parts.desk;
+    this.#facts = new JudgeFacts(parts.store);
+    this.#carryOut = new Verdicts(parts, this.#facts);
   }
 
   /**
@@ -72,7 +57,7 @@ export class Judge {
     const verdicts = this.#verdicts(entities, dependents, { resolved, closed });
     // What holds stands behind what it now builds on: all of it goes to the end, in its order.
     const moved = dependents.map((row) => this.#outbox.toEnd(entities, row));
-    this.#apply(entities, moved, verdicts, { merged: 0, parked: 0 });
+    this.#carryOut.apply(entities, moved, verdicts, { merged: 0, parked: 0 });
     entities.flush();
   }
 
@@ -86,8 +71,8 @@ export class Judge {
     // Work that is sending or owed is neither rebased nor parked until answered (OB3).
     if (chain.some((row) => row.state === 'accepted' || this.#outbox.isUnanswered(row))) return false;
     if (chain.some((row) => (row.judgeAt ?? 0) > head)) return false;
-    if (answered.rebases >= LIMITS.automaticRebasesMax) this.#giveUp(entities, answered, counts);
-    else this.#apply(entities, chain, this.#verdicts(entities, chain), counts);
+    if (answered.rebases >= LIMITS.automaticRebasesMax) this.#carryOut.giveUp(entities, answered, counts);
+    else this.#carryOut.apply(entities, chain, this.#verdicts(entities, chain), counts);
     return true;
   }
 
@@ -114,7 +99,7 @@ export class Judge {
       if (outcome === 'held' || outcome === 'parked')
         this.#restate(entities, rows[at] as OutboxRow, asSeen[at] as OutboxRow);
     });
-    this.#apply(entities, asSeen, verdicts, { merged: 0, parked: 0 });
+    this.#carryOut.apply(entities, asSeen, verdicts, { merged: 0, parked: 0 });
     entities.flush();
   }
 
@@ -124,7 +109,8 @@ export class Judge {
   }
 
   #restate(entities: LocalEntities, row: OutboxRow, asSeen: OutboxRow): void {
-    if (asSeen.drafts.some((draft, at) => draft !== row.drafts[at])) this.#newBytes(entities, row, asSeen.drafts);
+    if (asSeen.drafts.some((draft, at) => draft !== row.drafts[at]))
+      this.#carryOut.newBytes(entities, row, asSeen.drafts);
   }
 
   /** On bases that both histories know. */
@@ -145,15 +131,7 @@ export class Judge {
     const entity = entities.get(key);
     const { version } = entity.confirmed;
     if (base === 0 || version === 0) return 0;
-    return this.#standIns(entity, { base, version }).length === 0 ? version : version - 1;
-  }
-
-  /** OB3, I16: somebody else is always first. A person decides. */
-  #giveUp(entities: LocalEntities, row: OutboxRow, counts: { parked: number }): void {
-    counts.parked += 1;
-    const fault = { code: 'version-conflict', facts: { ...row.fault?.facts, rebases: row.rebases } } as const;
-    this.#outbox.setAside(entities, row, 'parked', fault);
-    this.#desk.open(row, 'clash', fault, this.#bothSides(entities, row));
+    return this.#facts.standIns(entity, { base, version }).length === 0 ? version : version - 1;
   }
 
   /** The operation, and every later one of the local state on its entities or named through `prior` or `needs`. */
@@ -204,7 +182,7 @@ export class Judge {
         needs: frame.needs,
       })),
       factsOf: (type, id) =>
-        this.#factsOf(
+        this.#facts.of(
           entities,
           { log, type, id },
           { base: lowest.get(`${type} ${id}`) ?? 0, rows, isLast: resolved !== undefined, isSeenUnknown },
@@ -215,241 +193,10 @@ export class Judge {
         return model === null || model === undefined ? [] : brokenRules(model.data, fields);
       },
       // The chain below the closed batch is still the author's own, though its row has gone.
-      priorOf: (eventId) => closed?.drafts.find((draft) => draft.id === eventId)?.prior ?? this.#priorOf(eventId),
-      seenBefore: (eventId, field) => this.#seenBefore(log, rows, eventId, field),
+      priorOf: (eventId) => closed?.drafts.find((draft) => draft.id === eventId)?.prior ?? this.#facts.priorOf(eventId),
+      seenBefore: (eventId, field) => this.#facts.seenBefore(log, rows, eventId, field),
       ...(resolved === undefined ? {} : { resolved }),
     });
-  }
-
-  #factsOf(
-    entities: LocalEntities,
-    key: EntityKey,
-    judged: {
-      readonly base: number;
-      readonly rows: readonly OutboxRow[];
-      readonly isLast: boolean;
-      readonly isSeenUnknown?: boolean;
-    },
-  ): EntityFacts {
-    const { base, rows, isLast, isSeenUnknown = false } = judged;
-    const { log, type, id } = key;
-    const entity = entities.get(key);
-    const { state } = entity.confirmed;
-    if (state === undefined) this.#noteTold(entities, entity, toldVersion(rows, key));
-    const { version } = entity.confirmed;
-    const events = this.#store.database
-      .prepare(
-        'SELECT draft, envelope FROM main.hf_event WHERE log = ? AND type = ? AND entity = ? AND entity_version > ? ORDER BY entity_version',
-      )
-      .all(log, type, id, base)
-      .map(confirmedEvent);
-    // Else the state came whole, without these events: what differs from what was seen stands for them.
-    const isTold = !isSeenUnknown || version === 0;
-    const isComplete =
-      isTold && events.length === version - base && (events[0]?.entityVersion ?? base + 1) === base + 1;
-    const deleted =
-      state === undefined
-        ? this.#store.database
-            .prepare('SELECT fields FROM main.hf_deleted WHERE log = ? AND type = ? AND id = ?')
-            .get(log, type, id)
-        : undefined;
-    // Earlier pending work stays below what is judged; dependents of closed work stand on all of it.
-    const first = isLast ? Number.POSITIVE_INFINITY : (rows[0]?.seq ?? 0);
-    const hasEarlier = entity.base?.pending.some((seq) => seq < first) === true;
-    return {
-      version,
-      fields: state?.fields,
-      ...(typeof deleted?.['fields'] === 'string' ? { lastFields: JSON.parse(deleted['fields']) as JsonObject } : {}),
-      events: isComplete ? events : this.#standIns(entity, { base, version }),
-      ...(hasEarlier ? { onto: { fields: entities.stateBefore(entity, first)?.fields } } : {}),
-    };
-  }
-
-  /** What it was before nobody here knows; what comes back is made on its version. */
-  #noteTold(entities: LocalEntities, entity: LocalEntity, version: number): void {
-    if (version <= entity.confirmed.version) return;
-    const { log, type, id } = entity.key;
-    this.#store.database
-      .prepare(
-        'INSERT INTO main.hf_deleted (log, type, id, version, fields, at) VALUES (?, ?, ?, ?, NULL, ?) ON CONFLICT (log, type, id) DO UPDATE SET version = excluded.version',
-      )
-      .run(log, type, id, version, this.#headOf(log));
-    entities.setConfirmed(entity, { version, state: undefined });
-  }
-
-  #standIns(
-    { key, confirmed }: LocalEntity,
-    { base, version }: { readonly base: number; readonly version: number },
-  ): readonly ConfirmedEvent[] {
-    const seen = this.#store.database
-      .prepare('SELECT fields FROM main.hf_seen WHERE log = ? AND type = ? AND id = ?')
-      .get(key.log, key.type, key.id);
-    const before = seen === undefined ? undefined : (JSON.parse(seen['fields'] as string) as JsonObject);
-    const { state } = confirmed;
-    return differenceAsChanges(before, state?.fields).map((change) => ({
-      id: '',
-      base,
-      entityVersion: version,
-      actor: state?.meta.updatedBy ?? '',
-      recordedAt: state?.meta.updatedAt ?? this.#store.nowIso(),
-      change,
-    }));
-  }
-
-  #priorOf(eventId: string): string | undefined {
-    // Of parked or closed work in the chain; its row is in the outbox as long as it is anywhere.
-    const row = this.#store.database
-      .prepare('SELECT drafts FROM main.hf_outbox WHERE instr(drafts, ?) > 0 LIMIT 1')
-      .get(`"id":"${eventId}"`);
-    if (row === undefined) return undefined;
-    return (JSON.parse(row['drafts'] as string) as EventDraft[]).find((draft) => draft.id === eventId)?.prior;
-  }
-
-  /** What its author saw: the event that set the field last, at or below its base. Only shown to people. */
-  #seenBefore(log: string, rows: readonly OutboxRow[], eventId: string, field: string): Json | undefined {
-    const draft = rows.flatMap((row) => row.drafts).find((one) => one.id === eventId);
-    if (draft === undefined) return undefined;
-    const events = this.#store.database
-      .prepare(
-        'SELECT draft FROM main.hf_event WHERE log = ? AND type = ? AND entity = ? AND entity_version <= ? AND draft IS NOT NULL ORDER BY entity_version DESC LIMIT 50',
-      )
-      .all(log, draft.entityType, draft.entityId, draft.base);
-    for (const row of events) {
-      const { change } = JSON.parse(row['draft'] as string) as EventDraft;
-      if (change.op === 'delete') return undefined;
-      const values = change.op === 'create' || change.op === 'restore' ? change.fields : (change.set ?? {});
-      const value = ownValue(values, field);
-      if (value !== undefined) return value;
-      if (change.op === 'update' && change.unset?.includes(field) === true) return undefined;
-    }
-    return undefined;
-  }
-
-  // ── verdicts ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #apply(
-    entities: LocalEntities,
-    rows: readonly OutboxRow[],
-    verdicts: readonly Rebased[],
-    counts: { merged: number; parked: number },
-  ): void {
-    verdicts.forEach((verdict, at) => {
-      const row = rows[at] as OutboxRow;
-      const isAnswered = row.judgeAt !== null;
-      switch (verdict.outcome) {
-        case 'rebased':
-          counts.merged += isAnswered ? 1 : 0;
-          this.#rewrite(entities, row, verdict.events);
-          for (const notice of verdict.notices) this.#desk.tell(row, notice);
-          return;
-        case 'unchanged':
-          // Its bytes stand; a request that was answered once needs a new id to be judged again.
-          if (isAnswered || row.heldBy !== null) this.#rewrite(entities, row, row.drafts);
-          else this.#outbox.putBack(entities, row);
-          return;
-        case 'nothing-left': {
-          // Theirs did all of it: it is in the log, by other hands. Or it was decided against, and its author is told.
-          const { log } = row;
-          const isTheirs = verdict.notices.length === 0;
-          const version = this.#headOf(log);
-          for (const notice of verdict.notices) this.#desk.tell(row, notice);
-          if (isTheirs && this.#isHistoryGone(log)) {
-            // What did all of it is itself lost at the ledger (HL1), and may never come back.
-            const fault = { code: 'version-conflict' } as const;
-            this.#outbox.setAside(entities, row, 'parked', fault);
-            this.#desk.open(row, 'clash', fault, this.#bothSides(entities, row));
-            return;
-          }
-          this.#outbox.closeAs(entities, row, isTheirs ? { state: 'ordered', log, version } : { state: 'discarded' });
-          return;
-        }
-        case 'parked': {
-          counts.parked += 1;
-          const fault =
-            verdict.kind === 'rule'
-              ? ({ code: 'rule-broken', facts: { rules: verdict.rules } } as const)
-              : ({ code: 'version-conflict' } as const);
-          this.#outbox.setAside(entities, row, 'parked', fault);
-          this.#desk.open(row, verdict.kind, fault, verdict.facts);
-          return;
-        }
-        case 'held':
-          this.#outbox.hold(entities, row, verdict.by);
-      }
-    });
-  }
-
-  /** For work that nobody judged: what it wrote, beside what is there. */
-  #bothSides(entities: LocalEntities, row: OutboxRow): readonly ClashFact[] {
-    return row.drafts.flatMap((event) => {
-      const facts = this.#factsOf(
-        entities,
-        { log: row.log, type: event.entityType, id: event.entityId },
-        { base: event.base, rows: [row], isLast: false },
-      );
-      const fields = fieldsOf(event.change);
-      return clashFacts({
-        event,
-        judgement: {
-          verdict: 'clash',
-          fields: fields.length === 0 ? 'entity' : fields,
-          theirs: facts.events.map((_, at) => at),
-        },
-        theirs: facts.events,
-        facts,
-        seenBefore: (eventId, field) => this.#seenBefore(row.log, [row], eventId, field),
-      });
-    });
-  }
-
-  #headOf(log: string): number {
-    return this.#store.database.prepare('SELECT head FROM main.hf_log WHERE log = ?').get(log)?.['head'] as number;
-  }
-
-  /** What is confirmed here is not what the ledger has: from HL1 until its state is adopted (HL4). */
-  #isHistoryGone(log: string): boolean {
-    return (
-      this.#store.database
-        .prepare(
-          "SELECT 1 FROM main.hf_log WHERE log = ?1 AND (json_extract(blocked, '$.code') = 'history-changed' OR EXISTS (SELECT 1 FROM main.hf_setting WHERE name = 'adopting/' || ?1))",
-        )
-        .get(log) !== undefined
-    );
-  }
-
-  /** New bytes under a new request id; event ids and action id stay (OB3). */
-  #newBytes(entities: LocalEntities, row: OutboxRow, drafts: readonly EventDraft[]): void {
-    const texts = drafts.map((draft) => canonical(draft as unknown as Json));
-    const { database, platform } = this.#store;
-    const requestId = uuidv7(this.#store.nowMs(), platform.random);
-    database
-      .prepare('INSERT OR REPLACE INTO main.hf_request (request_id, action_id) VALUES (?, ?)')
-      .run(requestId, row.actionId);
-    database.prepare('UPDATE main.hf_outbox SET request_id = ?, drafts = ?, events = ?, bytes = ? WHERE seq = ?').run(
-      requestId,
-      `[${texts.join(',')}]`,
-      drafts.length,
-      texts.reduce((bytes, text) => bytes + utf8Length(text), 0),
-      row.seq,
-    );
-    this.#outbox.takeOut(entities, row);
-    entities.forgetDrafts(row.seq);
-    this.#store.tracker.outbox = true;
-  }
-
-  /** Queued anew with new bytes. */
-  #rewrite(entities: LocalEntities, row: OutboxRow, drafts: readonly EventDraft[]): void {
-    this.#newBytes(entities, row, drafts);
-    this.#store.database
-      .prepare(
-        "UPDATE main.hf_outbox SET rebases = ?, state = 'queued', judge_at = NULL, retry_at = NULL, held_by = NULL, fault = NULL WHERE seq = ?",
-      )
-      .run(row.rebases + (row.judgeAt === null ? 0 : 1), row.seq);
-    // What it builds on may itself still wait for a person (ST2).
-    const frame = this.#outbox.bySeq(row.seq)?.frame ?? row.frame;
-    const holder = this.#outbox.dependents.holderOf(entities, { ...row, drafts, frame });
-    if (holder === null) this.#outbox.putBack(entities, { ...row, drafts });
-    else this.#outbox.hold(entities, { ...row, drafts, state: 'queued' }, holder);
   }
 }
 
@@ -459,36 +206,6 @@ const isUnknown = (
   { entityType, entityId }: EventDraft,
 ): boolean =>
   row !== undefined && entities.get({ log: row.log, type: entityType, id: entityId }).confirmed.version === 0;
-
-const confirmedEvent = (row: Readonly<Record<string, unknown>>): ConfirmedEvent => {
-  const envelope = JSON.parse(row['envelope'] as string) as {
-    entityVersion: number;
-    actor: string;
-    recordedAt: string;
-  };
-  const draft = row['draft'] === null ? null : (JSON.parse(row['draft'] as string) as EventDraft);
-  return {
-    id: draft?.id ?? '',
-    ...(draft?.prior === undefined ? {} : { prior: draft.prior }),
-    base: draft?.base ?? 0,
-    entityVersion: envelope.entityVersion,
-    actor: envelope.actor,
-    recordedAt: envelope.recordedAt,
-    change: draft?.change ?? null,
-  };
-};
-
-/**
- * A deletion that came by a bootstrap is only an absence; how many events the entity had, the ledger said when it refused.
- */
-function toldVersion(rows: readonly OutboxRow[], { type, id }: EntityKey): number {
-  const versions = rows.flatMap(({ fault }) => {
-    const facts = fault?.code === 'version-conflict' ? fault.facts : undefined;
-    const isOnIt = facts?.['type'] === type && facts['id'] === id;
-    return isOnIt && typeof facts['entityVersion'] === 'number' ? [facts['entityVersion']] : [];
-  });
-  return Math.max(0, ...versions);
-}
 
 function lowestBases(rows: readonly OutboxRow[]): Map<string, number> {
   const lowest = new Map<string, number>();
