@@ -46,6 +46,11 @@ test('[P1 P2 P3 P5 I21] the demonstration: merges, a conflict, a kill -9 in the 
     findings: 0,
   });
   expect(result.merges).toBeGreaterThanOrEqual(1);
+  // The push was really cut, and what was owed was found out.
+  expect(result.unansweredAtKill).toBeGreaterThan(0);
+  expect(result.obligationsOpened).toBeGreaterThanOrEqual(result.unansweredAtKill);
+  // "Lost 0" speaks of the 25 imported issues, six edits and comments, and 25 votes for every kill.
+  expect(result.committed).toBeGreaterThanOrEqual(25 + 6 + 25);
 });
 
 test('[OB7] issues are imported without a ledger, wait, can be packed, and the file is whole', {

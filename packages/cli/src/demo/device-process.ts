@@ -6,7 +6,10 @@ import { serveParent } from './child.ts';
 
 /** One device of the demonstration, in a process of its own. Arguments: name, folder, ledger. */
 export type DeviceAsks = {
-  readonly import: { send: { file: string; count: number }; answer: { issues: number; comments: number } };
+  readonly import: {
+    send: { file: string; count: number };
+    answer: { issues: number; comments: number; actions: readonly string[] };
+  };
   readonly issues: { send: { limit: number }; answer: readonly DemoIssue[] };
   readonly issue: { send: string; answer: DemoIssue | null };
   readonly edit: { send: { id: string; patch: Record<string, unknown>; label: string }; answer: string };
@@ -65,13 +68,17 @@ serveParent<DeviceAsks>(
     import: async ({ file, count }) => {
       let issues = 0;
       let comments = 0;
+      const actions: string[] = [];
       for await (const issue of readGithubIssues(file)) {
         if (issues >= count) break;
-        await replica.commit((tx) => recordIssue(tx, issue, idOf), { label: `Import #${issue.number}`, undo: false });
+        const label = `Import #${issue.number}`;
+        const write = replica.commit((tx) => recordIssue(tx, issue, idOf), { label, undo: false });
+        await write;
+        actions.push(write.id);
         issues += 1;
         comments += issue.comments.length;
       }
-      return { issues, comments };
+      return { issues, comments, actions };
     },
     issues: ({ limit }) =>
       replica.query((db) =>
