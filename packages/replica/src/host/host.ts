@@ -1,4 +1,5 @@
 import type { Database, Fault, JsonObject, Platform } from '@holdfast/core';
+import { FaultError } from '../engine/fault-error.ts';
 import type { ReplicaState } from '../engine/replica-state.ts';
 import type { EntityModel } from '../engine/schema-model.ts';
 import type { SyncEngine } from '../engine/sync/sync-engine.ts';
@@ -43,6 +44,7 @@ export interface HostParts {
 export interface Host {
   /** The call transport: messages are handed over as they are, answers may come during `send`. */
   readonly openChannel: OpenChannel;
+  /** After the end: `stopped`, with the reason and what was unsent then. Throws it where that could not be read any more. */
   readonly status: Status;
   /** SY4: ends within the bound of the sync engine, then closes the file. */
   close(): Promise<void>;
@@ -65,6 +67,8 @@ export function openHost(parts: HostParts): Host {
   const callers = new Set<Caller>();
   const { promise: ended, resolve: sayEnded } = Promise.withResolvers<Fault>();
   let end: Fault | null = null;
+  /** After the end, for whoever asks late. */
+  let last: Status | null = null;
   let isUndoDue = false;
   let toldUndo = '';
 
@@ -100,8 +104,19 @@ export function openHost(parts: HostParts): Host {
     sync.subscribe((status) => tellAll({ tell: 'status', status: publicStatus(status, parts.place) })),
   ];
 
+  const statusNow = () => publicStatus(sync.status, parts.place);
+  /** The file is still open: what it says now is what is said of this host from here on. */
+  const statusAtEnd = (fault: Fault): Status | null => {
+    try {
+      const { retryInMs: _, ...now } = statusNow();
+      return { ...now, phase: 'stopped', reason: fault.code, activity: 'idle' };
+    } catch {
+      return null;
+    }
+  };
   const finish = (fault: Fault) => {
     if (end !== null) return;
+    last = statusAtEnd(fault);
     end = fault;
     for (const stop of stopListening) stop();
     live.close();
@@ -115,6 +130,8 @@ export function openHost(parts: HostParts): Host {
     finish(fault);
     try {
       await sync.close();
+      // What was in flight may have come in the meantime.
+      last = statusAtEnd(fault) ?? last;
     } finally {
       state.close();
       parts.release?.();
@@ -134,7 +151,7 @@ export function openHost(parts: HostParts): Host {
         waiters,
         observe,
         inspect: () => ({ ...factsOf(state), ...parts.inspect?.() }),
-        status: () => publicStatus(sync.status, parts.place),
+        status: statusNow,
         outranked: (fault) => {
           closing ??= close(fault);
         },
@@ -154,7 +171,9 @@ export function openHost(parts: HostParts): Host {
       return caller;
     },
     get status() {
-      return publicStatus(sync.status, parts.place);
+      if (end === null) return statusNow();
+      if (last === null) throw new FaultError(end);
+      return last;
     },
     close: () => {
       closing ??= close({ code: 'closed' });

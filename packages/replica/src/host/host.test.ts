@@ -1,0 +1,64 @@
+import { uuidv7 } from '@holdfast/core';
+import { afterEach, expect, test } from 'vitest';
+import { nodePlatform } from '../adapters/node/platform.ts';
+import { Link } from '../link/link.ts';
+import { newFile, openTestHost, removeFiles, type TestHost } from './host.fixture.ts';
+
+const opened: TestHost[] = [];
+afterEach(async () => {
+  for (const { host } of opened.splice(0)) await host.close();
+  removeFiles();
+});
+
+/** A host of this file, and a commit at it. */
+function hostOf(file: string) {
+  const made = openTestHost({ file });
+  opened.push(made);
+  const link = new Link({ open: made.host.openChannel, clock: nodePlatform.clock });
+  link.start();
+  const id = () => uuidv7(nodePlatform.clock.now(), nodePlatform.random);
+  const commit = () =>
+    link.request(
+      'commit',
+      {
+        log: 'main',
+        changes: [{ do: 'create', entity: 'issue', id: id(), fields: { title: 'A' } }],
+        seen: [],
+        reads: [],
+      },
+      { id: id() },
+    );
+  return { host: made.host, commit };
+}
+
+test('[SY4 P8] a host that was closed says that it has stopped, why, and what was unsent', async () => {
+  const { host, commit } = hostOf(newFile());
+  await commit();
+  await host.close();
+  expect(host.status).toEqual({
+    phase: 'stopped',
+    reason: 'closed',
+    isPaused: false,
+    activity: 'idle',
+    unsent: 1,
+    attention: 0,
+    storage: 'durable',
+    host: 'here',
+    logs: [expect.objectContaining({ log: 'main', phase: 'stopped' })],
+  });
+});
+
+test('[I22 P8] a host that was outranked says so for good, whatever its successor writes', async () => {
+  const file = newFile();
+  const first = hostOf(file);
+  await first.commit();
+  const second = hostOf(file);
+  await second.commit();
+  await expect(first.commit()).rejects.toMatchObject({ fault: { code: 'outranked' } });
+  expect(await first.host.ended).toMatchObject({ code: 'outranked' });
+  await first.host.close();
+  const said = first.host.status;
+  await second.commit();
+  expect(said).toMatchObject({ phase: 'stopped', reason: 'outranked' });
+  expect([first.host.status, second.host.status.unsent]).toEqual([said, 3]);
+});
