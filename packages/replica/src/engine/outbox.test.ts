@@ -118,6 +118,53 @@ describe('sending', () => {
   });
 });
 
+describe('packs', () => {
+  type Batch = Record<string, unknown> & { drafts: Record<string, unknown>[]; frame: Record<string, unknown> };
+  type Packed = Record<string, unknown> & { batches: Batch[] };
+  /** The pack with its batch and its body spoiled, and sealed again. */
+  const spoiled = (pack: Uint8Array, spoil: (batch: Batch, body: Packed) => void): Uint8Array => {
+    const body = JSON.parse(new TextDecoder().decode(pack).split('\n')[1] as string) as Packed;
+    spoil(body.batches.at(-1) as Batch, body);
+    const text = JSON.stringify(body);
+    return new TextEncoder().encode(`${Buffer.from(nodeDigest.sha256(text)).toString('hex')}\n${text}\n`);
+  };
+  const set = (of: object, name: string, value: unknown) => void Object.assign(of, { [name]: value });
+
+  const SPOILED: readonly (readonly [what: string, spoil: (batch: Batch, body: Packed) => void, code?: string])[] = [
+    ['drafts that are no list', (batch) => set(batch, 'drafts', { 0: 'x' })],
+    ['no drafts', (batch) => set(batch, 'drafts', [])],
+    ['a draft that is no event', (batch) => set(batch, 'drafts', [null])],
+    ['an event whose change nobody knows', (batch) => set(batch.drafts[0] as object, 'change', { op: 'guess' })],
+    ['no action id', (batch) => set(batch, 'actionId', undefined)],
+    ['a label that is a number', (batch) => set(batch, 'label', 7)],
+    ['a time that is a text', (batch) => set(batch, 'createdAt', 'now')],
+    ['no frame', (batch) => set(batch, 'frame', null)],
+    ['needs that are no list', (batch) => set(batch.frame, 'needs', 'x')],
+    ['requires that are no pairs', (batch) => set(batch.frame, 'requires', [['issue']])],
+    ['a merge that nobody knows', (batch) => set(batch.frame, 'merge', 'guess')],
+    ['a batch that is no object', (_, body) => set(body, 'batches', [...body.batches.slice(0, 1), 7])],
+    ['no owner', (_, body) => set(body, 'owner', null), 'other-account'],
+  ];
+
+  test('[OB7] a sealed pack with what cannot be read is refused whole, and says why', () => {
+    const { ledger, ana } = world();
+    ana.update('issue', 'i', { title: 'B' });
+    ana.create('note', { body: 'second', issue: 'i' }, 'n');
+    const copy = new Device({ schema, seed: 9 });
+    devices.push(copy);
+    copy.bootstrap(ledger);
+    const pack = ana.state.pack();
+    for (const [what, spoil, code = 'malformed'] of SPOILED) {
+      const taken = copy.state.unpack(spoiled(pack, spoil));
+      expect(taken, what).toMatchObject({ ok: false, fault: { code } });
+      const reason = taken.ok ? null : taken.fault.facts?.['reason'];
+      if (code === 'malformed') expect(reason, what).toMatch(/^batch 1 of this pack cannot be read: ./);
+      expect([copy.row('issue', 'i')?.['title'], copy.state.counts().unsent], what).toEqual(['A', 0]);
+    }
+    expect(copy.state.unpack(spoiled(pack, () => undefined))).toMatchObject({ ok: true, value: { batches: 2 } });
+  });
+});
+
 describe('set aside', () => {
   test('[ST1] parked work leaves local state, whole on the desk, and its row says attention', () => {
     const { ledger, ana, ben } = world();

@@ -1,6 +1,7 @@
 import {
   bytesToHex,
   canonical,
+  decodeEventDraft,
   decodeUtf8,
   type EventDraft,
   encodeUtf8,
@@ -47,7 +48,7 @@ interface PackedBatch {
   readonly actionId: string;
   readonly requestId: string;
   readonly drafts: readonly EventDraft[];
-  readonly frame: Json;
+  readonly frame: OutboxFrame;
   readonly identity: string;
   readonly label: string | null;
   readonly createdAt: number;
@@ -78,14 +79,16 @@ export function unpackInside(
     !Array.isArray(packed['batches'])
   )
     return fail('malformed', { reason: 'this is no pack of a format that is known here' });
-  const owner = packed['owner'] as { account?: string; workspace?: string };
+  const owner = isPlainObject(packed['owner']) ? packed['owner'] : {};
   const here = store.database.prepare('SELECT account, workspace FROM main.hf_coordinator WHERE one = 1').get();
-  if (owner.account !== here?.['account'] || owner.workspace !== here?.['workspace'])
-    return fail('other-account', { account: owner.account, workspace: owner.workspace });
+  if (owner['account'] !== here?.['account'] || owner['workspace'] !== here?.['workspace'])
+    return fail('other-account', { account: owner['account'] ?? null, workspace: owner['workspace'] ?? null });
   let taken = 0;
   let already = 0;
-  for (const batch of packed['batches'] as unknown as readonly PackedBatch[]) {
-    if (jsonProblem(batch) !== null) return fail('malformed', { reason: 'a batch is not readable' });
+  for (const [at, packedBatch] of packed['batches'].entries()) {
+    const problem = batchProblem(packedBatch);
+    if (problem !== null) return fail('malformed', { reason: `batch ${at} of this pack cannot be read: ${problem}` });
+    const batch = packedBatch as unknown as PackedBatch;
     if (
       outbox.byAction(batch.actionId) !== undefined ||
       store.database.prepare('SELECT 1 FROM main.hf_outcome WHERE action_id = ?').get(batch.actionId) !== undefined
@@ -100,7 +103,7 @@ export function unpackInside(
       actionId,
       requestId,
       draftTexts: batch.drafts.map((draft) => canonical(draft as unknown as Json)),
-      frame: batch.frame as unknown as OutboxFrame,
+      frame: batch.frame,
       identity,
       label,
       createdAt,
@@ -111,3 +114,33 @@ export function unpackInside(
   store.tracker.outbox = true;
   return ok({ batches: taken, already });
 }
+
+/** Sealed only says that nothing was lost on the way: who packed it may have been another version, or no Holdfast at all. */
+function batchProblem(batch: Json): string | null {
+  if (!isPlainObject(batch)) return 'it is no object';
+  if (jsonProblem(batch) !== null) return 'it holds what is no JSON of ours';
+  for (const name of ['log', 'actionId', 'requestId', 'identity'])
+    if (typeof batch[name] !== 'string') return `${name} is no text`;
+  if (batch['label'] !== null && typeof batch['label'] !== 'string') return 'label is no text';
+  if (!Number.isSafeInteger(batch['createdAt'])) return 'createdAt is no instant';
+  const { drafts, frame } = batch;
+  if (!Array.isArray(drafts) || drafts.length === 0) return 'drafts is no list of events';
+  for (const draft of drafts) {
+    const decoded = decodeEventDraft(draft);
+    if (!decoded.ok) return `an event of it: ${String(decoded.fault.facts?.['reason'] ?? decoded.fault.code)}`;
+  }
+  return frameProblem(frame);
+}
+
+function frameProblem(frame: Json | undefined): string | null {
+  if (!isPlainObject(frame)) return 'frame is no object';
+  const { merge, needs = [], requires = [], expectedLogVersion = 0, scope = 'log' } = frame;
+  if (merge !== 'fields' && merge !== 'author') return 'frame names no merge that is known here';
+  if (!isTexts(needs)) return 'frame.needs is no list of ids';
+  if (!Array.isArray(requires) || !requires.every((one) => isTexts(one) && one.length === 2))
+    return 'frame.requires is no list of a type and an id each';
+  return Number.isSafeInteger(expectedLogVersion) && scope === 'log' ? null : 'frame says what is not known here';
+}
+
+const isTexts = (json: Json): json is readonly string[] =>
+  Array.isArray(json) && json.every((one) => typeof one === 'string');
