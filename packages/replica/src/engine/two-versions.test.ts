@@ -1,5 +1,6 @@
 import {
   counter,
+  type Database,
   defineSchema,
   entity,
   flag,
@@ -9,6 +10,7 @@ import {
   number,
   oneOf,
   type RecordedChange,
+  type Statement,
   schemaData,
   setOf,
   text,
@@ -237,6 +239,49 @@ test('[SC6] a state that came whole brings unknown types too', () => {
   expect(fieldsOf(device, 'team', 't1')).toEqual({ title: 'T' });
   expect(device.state.log('main')?.signature).toBe(ledger.signature);
   expect(sound(device)).toEqual([]);
+});
+
+test('[SC6] rows of types that the schema lacks are kept in memory by their size, and read again where that was too much', () => {
+  const ledger = newLedger();
+  const reads: unknown[] = [];
+  const telling = (statement: Statement): Statement =>
+    new Proxy(statement, {
+      get: (target, name) => {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== 'function') return member;
+        return (...values: unknown[]): unknown => {
+          if (name === 'get') reads.push(values.at(-1));
+          return Reflect.apply(member, target, values);
+        };
+      },
+    });
+  const isRead = (sql: string) => /^SELECT .* FROM main.hf_entity WHERE log = \? AND type = \? AND id = \?$/.test(sql);
+  const through = (database: Database): Database =>
+    new Proxy(database, {
+      get: (target, name) => {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== 'function') return member;
+        return (...values: unknown[]): unknown => {
+          const made: unknown = Reflect.apply(member, target, values);
+          return name === 'prepare' && isRead(String(values[0])) ? telling(made as Statement) : made;
+        };
+      },
+    });
+  const writer = newDevice({ schema: newer, account: 'ben', seed: 6 });
+  const device = newDevice({ schema: older, through });
+  for (const one of [writer, device]) one.bootstrap(ledger);
+  const teams = Array.from({ length: 36 }, (_, at) => `t${at}`);
+  const title = 'x'.repeat(60_000);
+  for (const id of teams) writer.create('team', { title }, id);
+  writer.settle(ledger);
+  device.pullAll(ledger);
+  reads.length = 0;
+  for (const id of ['t0', 't35']) writer.update('team', id, { title: 'short' });
+  writer.settle(ledger);
+  device.pullAll(ledger);
+  // The first was let go, the last is still there.
+  expect(reads).toEqual(['t0']);
+  expect(device.state.log('main')?.signature).toBe(ledger.signature);
 });
 
 // ── every JSON value in every kind of column ────────────────────────────────────────────────────────────────────────
