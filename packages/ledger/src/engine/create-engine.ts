@@ -3,7 +3,6 @@ import {
   decodeHandshakeRequest,
   type HandshakeAnswer,
   type HandshakeRequest,
-  isId,
   type Json,
   LIMITS,
   PROTOCOL,
@@ -26,6 +25,7 @@ import { type Channel, createFanOut } from './fan-out.ts';
 import { createGroups } from './group.ts';
 import { commonProtocol, judgeHandshake, type Met, meetReadOf } from './handshake.ts';
 import { createLive } from './live.ts';
+import { isName, nameProblem, refusedName } from './names.ts';
 import { createProven } from './proven.ts';
 import { pushAnswer } from './push-answer.ts';
 import { readPush } from './push-request.ts';
@@ -149,7 +149,7 @@ export function createEngine(config: EngineConfig): Engine {
   /** In development, what is named is there. Logs that were seen are not looked for again; they do not go away. */
   const seen = new Set<string>();
   const existing = (ref: LogRef): MaybePromise<unknown> => {
-    if (config.createOnFirstUse !== true || !isId(ref.workspace) || !isId(ref.log)) return undefined;
+    if (config.createOnFirstUse !== true || nameProblem(ref) !== null) return undefined;
     const key = entityKey(ref.workspace, ref.log);
     if (seen.has(key)) return undefined;
     const made = andThen(store.log(ref), (log): MaybePromise<unknown> => {
@@ -252,11 +252,11 @@ export function createEngine(config: EngineConfig): Engine {
     history: (_actor, ref, query) => reading(ref, () => reader.history(ref, query)),
 
     workspaces: () => store.workspaces(),
-    createWorkspace: (workspace) => (isId(workspace) ? store.createWorkspace(workspace, newLog()) : false),
+    createWorkspace: (workspace) => (isName(workspace) ? store.createWorkspace(workspace, newLog()) : false),
     createLog: (actor, ref) =>
       answering<LogFacts>(() => {
         if (actor.role !== 'administrator') return refuse(refusedBy('not-allowed'));
-        if (!isId(ref.log)) return refuse(refusedBy('malformed', { details: { path: 'log' } }));
+        if (!isName(ref.log)) return refuse(refusedName('log'));
         return andThen(store.createLog(ref, newLog()), () =>
           andThen(
             store.log(ref),

@@ -5,6 +5,7 @@ import type { Access, Caller } from '../access/access.ts';
 import { mayAdminister, roleIn } from '../access/access.ts';
 import { type Answered, type MaybePromise, type Refused, refusedBy } from '../engine/answer.ts';
 import type { Actor, Engine, LogRef } from '../engine/engine.ts';
+import { isName, nameProblem, refusedName } from '../engine/names.ts';
 import { readJsonBody } from './body.ts';
 import { isForeignPage, type Origins } from './origins.ts';
 
@@ -217,6 +218,8 @@ function createDoor({ engine, access, origins, logger, newRequestId, observe, no
       const ref = refOf(c);
       const actor = actorIn(caller, ref.workspace);
       if (actor === null) return refuse(c, refusedBy('not-found'));
+      const problem = nameProblem(ref);
+      if (problem !== null) return refuse(c, problem);
       return answer(c, await run(actor, ref, new Query(c)));
     });
 
@@ -225,24 +228,23 @@ function createDoor({ engine, access, origins, logger, newRequestId, observe, no
       const ref = refOf(c);
       const actor = actorIn(caller, ref.workspace);
       if (actor === null) return refuse(c, refusedBy('not-found'));
+      const problem = nameProblem(ref);
+      if (problem !== null) return refuse(c, problem);
       const body = await readJsonBody(c.req.raw);
       if (!body.ok) return refuse(c, body.refused);
       return answer(c, await run(actor, ref, body.json));
     });
 
   /** `{ [name]: id }` and nothing else. */
-  const namedBody = async (c: Context, name: string): Promise<string | Response> => {
+  const namedBody = async (c: Context, name: 'workspace' | 'log'): Promise<string | Response> => {
     const body = await readJsonBody(c.req.raw, 4096);
     if (!body.ok) return refuse(c, body.refused);
     const { json } = body;
     if (typeof json === 'object' && json !== null && !Array.isArray(json)) {
       const value = (json as Record<string, Json>)[name];
-      if (typeof value === 'string' && /^[!-.0-~]{1,128}$/.test(value) && Object.keys(json).length === 1) return value;
+      if (isName(value) && Object.keys(json).length === 1) return value;
     }
-    return refuse(
-      c,
-      refusedBy('malformed', { details: { path: name, reason: '1 to 128 visible ASCII characters without "/"' } }),
-    );
+    return refuse(c, refusedName(name));
   };
 
   return {
@@ -278,6 +280,7 @@ function createDoor({ engine, access, origins, logger, newRequestId, observe, no
         const { workspace } = refOf(c);
         const actor = actorIn(caller, workspace);
         if (actor === null) return refuse(c, refusedBy('not-found'));
+        if (!isName(workspace)) return refuse(c, refusedName('workspace'));
         const log = await namedBody(c, 'log');
         if (typeof log !== 'string') return log;
         return answer(c, await engine.createLog(actor, { workspace, log }));

@@ -262,15 +262,16 @@ describe('the folder', () => {
   });
 
   test('[F187] no name of a user is part of a path', async () => {
-    const engine = engineOn();
-    await engine.events(ANA, { workspace: '../escape', log: 'main' }, { after: 0 });
+    const store = open();
+    await store.createWorkspace('../escape', newLog());
+    expect((await store.workspaces()).map(({ workspace }) => workspace)).toEqual(['../escape']);
     expect(
       readdirSync(folder.path).filter(
         (name) => !/^(w-[0-9a-f]{32}\.(db(-wal|-shm)?|timeline)|ledger\.lock)$/.test(name),
       ),
     ).toEqual([]);
     expect(readdirSync(join(folder.path, '..'))).not.toContain('escape');
-    await engine.close();
+    await store.close();
   });
 
   test('[F28] a file of another program, or of a newer format, is refused and left as it is', async () => {
