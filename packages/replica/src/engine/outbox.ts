@@ -273,6 +273,8 @@ export class Outbox {
       .run(by, row.seq);
     this.takeOut(entities, row);
     this.#noteAside(entities, row, true);
+    // Whoever awaits it learns what `outcome` says from now on: it may be a long time until a person decides.
+    this.#store.settle(row.actionId, { state: 'needs-attention', fault: { code: 'needs-attention' } });
     this.#store.tracker.outbox = true;
   }
 
