@@ -9,6 +9,7 @@ import { CRASH_POINTS } from '@holdfast/replica/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type AppSchema, schema } from '../docs/tasks/schema.ts';
 import { claimNext, createAndWait } from '../docs/tasks/t13-read-decide-write.ts';
+import { firstInvoice, pay, unpaid } from '../docs/tasks/t14-types-at-run-time.ts';
 
 /** The tasks of docs/tasks as programs that run, against a real ledger. */
 const TASKS = resolve(import.meta.dirname, '../docs/tasks');
@@ -93,4 +94,14 @@ test('[CM4 LQ2] task T13: read, decide, write; and follow one write to the ledge
   expect(await claimNext(ana, me)).toBeNull();
   const row = await ana.first((db) => db.selectFrom('issue').select(['status', 'assignee']));
   expect(row).toEqual({ status: 'doing', assignee: me });
+});
+
+test('[SC4] task T14: a type is defined while the app runs, and is a table like any other', async () => {
+  await using ana = await openAna();
+  const id = await firstInvoice(ana);
+  const rows = await unpaid(ana);
+  expect(rows).toEqual([{ id, number: '2026-001', paid: false, tags: ['first'] }]);
+  await pay(ana, rows[0] as { id: typeof id });
+  expect(await unpaid(ana)).toEqual([]);
+  expect(await ana.settle()).toMatchObject({ settled: true, attention: 0 });
 });

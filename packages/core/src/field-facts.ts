@@ -8,6 +8,10 @@ import type { Presence } from './schema-types.ts';
 /** The name of a field in events. */
 export const wireName = (name: string, data: FieldData): string => data.wire ?? name;
 
+/** What a wire name keeps for ever: its kind, what its set holds, and where its ref points (SC2). */
+export const keptKind = ({ kind, of, to }: FieldData): string =>
+  kind === 'setOf' && of !== undefined ? `setOf(${keptKind(of)})` : kind === 'ref' ? `ref(${to})` : kind;
+
 export function presenceOf(data: FieldData): Presence {
   if (data.kind === 'serial') return 'assigned';
   if (data.optional === true) return 'optional';

@@ -2,6 +2,7 @@ export * from './canonical.ts';
 export * from './chain.ts';
 export * from './columns.ts';
 export * from './decode-answer.ts';
+export * from './decode-definition.ts';
 export {
   type DecodedDraft,
   decodeChange,
@@ -47,6 +48,7 @@ export * from './rank.ts';
 export * from './rebase.ts';
 export * from './rebase-facts.ts';
 export * from './record.ts';
+export { defineType, entityNamed, NAME_TAKEN, type NamedEntityTx } from './record-type.ts';
 export * from './recorded-change.ts';
 export * from './resolution.ts';
 export * from './rules.ts';

@@ -1,5 +1,6 @@
 import { type Fault, fail, type Outcome, ok } from './faults.ts';
 import { recordCreate, recordPut } from './record-create.ts';
+import { DEFINE, NAMED, recordType, unknownCalls } from './record-type.ts';
 import { recordUpdate } from './record-update.ts';
 import type { RecordedChange, SeenValue } from './recorded-change.ts';
 import { idAt, Recorder, type RecorderIds } from './recorder.ts';
@@ -42,7 +43,7 @@ export interface Recording<S extends Schema> {
 
 /**
  * Records what a commit asks for, as plain data, seeing nothing of the replica. Whatever the schema can refuse without
- * it is an issue here. `data` names the entities; verbs come from `schema`, so types added at run time have none.
+ * it is an issue here. `data` names the entities, also those added at run time; verbs come from `schema`, so those have none.
  */
 export function startRecording<S extends Schema>(schema: S, data: SchemaData, ids: RecorderIds): Recording<S> {
   const recorder = new Recorder(ids);
@@ -55,17 +56,24 @@ export function startRecording<S extends Schema>(schema: S, data: SchemaData, id
     };
   // A schema has many entities and a commit touches few: each is made when it is asked for.
   const made: Record<string, unknown> = Object.create(null);
-  const callsOf = (type: string): unknown => {
-    const entity = Object.hasOwn(data.entities, type) ? data.entities[type] : undefined;
+  const callsOf = (type: string): Calls | undefined => {
+    const entity = recorder.defined.get(type) ?? (Object.hasOwn(data.entities, type) ? data.entities[type] : undefined);
     if (entity === undefined) return undefined;
     const declared = Object.hasOwn(schema, type) ? schema[type] : undefined;
     const calls = entityCalls(recorder, type, entity, declared);
     for (const name in calls) calls[name] = whileOpen(calls[name] as Calls[string]);
     return calls;
   };
+  const atRunTime: Readonly<Record<symbol, unknown>> = {
+    [DEFINE]: whileOpen((type: string, entity: EntityData) => {
+      delete made[type];
+      recordType(recorder, { schema, data }, type, entity);
+    }),
+    [NAMED]: whileOpen((type: string) => (made[type] ??= callsOf(type) ?? unknownCalls(recorder, type))),
+  };
   const tx = new Proxy(made, {
     get: (_, type) => {
-      if (typeof type !== 'string') return undefined;
+      if (typeof type !== 'string') return atRunTime[type];
       made[type] ??= callsOf(type);
       return made[type];
     },
@@ -112,7 +120,7 @@ const isPromise = (value: unknown): value is PromiseLike<unknown> =>
   value !== null &&
   typeof (value as { then?: unknown }).then === 'function';
 
-type Calls = Record<string, (...args: any[]) => unknown>;
+export type Calls = Record<string, (...args: any[]) => unknown>;
 
 function entityCalls(recorder: Recorder, type: string, data: EntityData, declared: Schema[string] | undefined): Calls {
   const update = (at: unknown, patch: unknown, verb?: string): void => {

@@ -28,6 +28,8 @@ export class Recorder {
   readonly seen: SeenValue[] = [];
   readonly issues: Issue[] = [];
   readonly ids: RecorderIds;
+  /** Types that this commit defines (SC4). */
+  readonly defined = new Map<string, EntityData>();
   readonly #written = new Map<string, Json | typeof UNKNOWN>();
 
   constructor(ids: RecorderIds) {

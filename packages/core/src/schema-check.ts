@@ -1,4 +1,4 @@
-import { presenceOf, shownDefault, wireName } from './field-facts.ts';
+import { keptKind, presenceOf, shownDefault, wireName } from './field-facts.ts';
 import type { Json } from './json.ts';
 import { sameValue } from './order.ts';
 import type { EntityData, FieldData, SchemaData } from './schema-data.ts';
@@ -58,7 +58,7 @@ function entityAdded(type: string, entity: EntityData, { schema, retired }: Sche
     safe(type, 'added again', 'records of before are shown again'),
     ...Object.entries(entity.fields).flatMap(([name, data]) => {
       const was = own(old, wireName(name, data));
-      const isAsBefore = was !== undefined && kindOf(was) === kindOf(data);
+      const isAsBefore = was !== undefined && keptKind(was) === keptKind(data);
       return isAsBefore ? [] : [fieldAdded(`${type}.${name}`, name, data, Object.keys(old), old)];
     }),
   ];
@@ -152,8 +152,8 @@ function fieldAdded(
   if (near !== undefined)
     return refused(what, 'added', `devices have "${near}", which differs only in case. Use another name.`);
   const was = own(retired, wire);
-  if (was !== undefined && kindOf(was) !== kindOf(data))
-    return refused(what, `added, was ${kindOf(was)}`, keepsItsKind(wire));
+  if (was !== undefined && keptKind(was) !== keptKind(data))
+    return refused(what, `added, was ${keptKind(was)}`, keepsItsKind(wire));
   const presence = presenceOf(data);
   if (presence === 'required')
     return refused(
@@ -174,17 +174,14 @@ function fieldRemoved(what: string, data: FieldData): SchemaChange {
     : safe(what, 'removed', 'its values stay, hidden');
 }
 
-/** What a wire name keeps for ever: its kind, what its set holds, and where its ref points. */
-const kindOf = ({ kind, of, to }: FieldData): string =>
-  kind === 'setOf' && of !== undefined ? `setOf(${kindOf(of)})` : kind === 'ref' ? `ref(${to})` : kind;
-
 const keepsItsKind = (wire: string): string =>
   `a wire name keeps its kind for ever. Use wire: '${wire}2' and copy with a commit.`;
 
 function fieldChanged(what: string, before: Named, after: Named): readonly SchemaChange[] {
   const [old, now] = [before.data, after.data];
   const wire = wireName(after.name, now);
-  if (kindOf(old) !== kindOf(now)) return [refused(what, `${kindOf(old)} → ${kindOf(now)}`, keepsItsKind(wire))];
+  if (keptKind(old) !== keptKind(now))
+    return [refused(what, `${keptKind(old)} → ${keptKind(now)}`, keepsItsKind(wire))];
   const changes: SchemaChange[] = [];
   if (before.name !== after.name) changes.push(safe(what, `renamed in code, wire ${wire}`));
   const presence = presenceChanged(what, old, now);

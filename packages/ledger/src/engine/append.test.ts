@@ -539,6 +539,44 @@ describe('form and limits', () => {
   });
 });
 
+describe('definitions of types', () => {
+  const text = { kind: 'text' };
+  const before = { fields: { label: text, size: { kind: 'integer', default: 1 } } };
+  test.each([
+    ['gives a field another kind', { fields: { ...before.fields, size: text } }, 'note.size: integer → text.'],
+    [
+      'points a ref elsewhere',
+      { fields: { ...before.fields, of: { kind: 'ref', to: 'b' } } },
+      'note.of: ref(a) → ref(b).',
+    ],
+    ['leaves a field out', { fields: { label: text } }, 'note.size: a field stays.'],
+    ['derives ids', { ...before, key: ['label'] }, 'note: key none → label.'],
+    ['is local', { ...before, local: true }, 'note: what a log defines is not local'],
+  ])('[SC2 SC4 LG2] one that %s is refused, and refused again after the type was widened', async (_, wrong, reason) => {
+    await using w = world();
+    const a = new Author('a');
+    const change = (of: unknown) => a.draft(of as never, { entityType: 'holdfast.entity-type', entityId: 'note' });
+    const define = (schema: unknown) => change({ op: 'put', set: { schema } });
+    const push = async (draft: ReturnType<typeof change>, base: number) =>
+      (await w.push(a, [a.operation([{ ...draft, base }])]))[0];
+    const of = reason.includes('ref') ? { of: { kind: 'ref', to: 'a' } } : {};
+    const first = { ...before, fields: { ...before.fields, ...of } };
+    expect(await push(define(first), 0)).toMatchObject({ status: 'accepted' });
+    const refused = { code: 'invalid-event', details: { reason: expect.stringContaining(reason) as string } };
+    const again = define(wrong);
+    expect(await push(again, 1)).toMatchObject(refused);
+    const wide = { ...first, fields: { ...first.fields, more: { ...text, optional: true } } };
+    expect(await push(define(wide), 1)).toMatchObject({ status: 'accepted' });
+    expect(await push(again, 2)).toMatchObject({ code: 'invalid-event' });
+    expect(await push(change({ op: 'delete' }), 2)).toMatchObject({
+      code: 'invalid-event',
+      details: { reason: 'note: a type stays' },
+    });
+    expect(await push(define(wide), 2)).toMatchObject({ status: 'accepted' });
+    expect((await w.engine.verify(REF))?.problems).toEqual([]);
+  });
+});
+
 describe('order of checks', () => {
   test('[LG11] a reader may not push, whatever he sends', async () => {
     await using w = world();

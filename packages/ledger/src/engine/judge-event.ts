@@ -14,7 +14,7 @@ import {
 } from '@holdfast/core';
 import type { Actor, Admit } from './engine.ts';
 import type { EntityInWork, LogInWork } from './log-in-work.ts';
-import { runTimeTypeProblem } from './run-time-type.ts';
+import { definitionProblem } from './run-time-type.ts';
 import { numbered, type SerialFields, serialsOfDefinition, serialWritten } from './serials.ts';
 
 /** Why an operation is refused: one of LG4's answers, with its facts. */
@@ -128,7 +128,7 @@ function folded(
   }
   const fields = outcome.value;
   if (draft.entityType === RUN_TIME_TYPE) {
-    const problem = runTimeTypeProblem(draft.entityId, fields, entity.state === undefined, log);
+    const problem = definitionProblem(draft.entityId, { before: entity.state?.fields, after: fields }, log);
     if (problem !== null) return refusal('invalid-event', { path: `${path}.change`, reason: problem });
   }
   if (entity.state === undefined) return { fields };

@@ -1,7 +1,7 @@
-import { type Platform, type Schema, type SchemaData, schemaData } from '@holdfast/core';
+import { LIMITS, type Platform, type Schema, type SchemaData, schemaData } from '@holdfast/core';
 import { FaultError } from '../engine/fault-error.ts';
 import { Link } from '../link/link.ts';
-import type { OpenChannel } from '../link/messages.ts';
+import type { OpenChannel, RunTimeTypesByName } from '../link/messages.ts';
 import type { Status } from '../link/status.ts';
 import { told } from './holdfast-error.ts';
 import { LinkedReplica } from './linked-replica.ts';
@@ -73,6 +73,7 @@ interface OpenHost {
   readonly host: ProvidedHost;
   uses: number;
   phase: Status['phase'];
+  types: RunTimeTypesByName;
   /** Pauses and resumes what this account may no longer send. */
   readonly control: Link;
 }
@@ -115,10 +116,20 @@ export function createClientOver<S extends Schema>(parts: ClientParts<S>): Clien
     const token = async () => (account?.id === owner ? await account.token?.() : undefined);
     const host = await provider.open({ schema: data, ledger, account: owner, workspace, token });
     const control = new Link({ open: host.openChannel, clock, ...reopening(host) });
-    const one: OpenHost = { account: owner, workspace, host, uses: 0, phase: host.status.phase, control };
+    const { phase } = host.status;
+    const one: OpenHost = { account: owner, workspace, host, uses: 0, phase, types: {}, control };
+    const welcomed = Promise.withResolvers<void>();
     control.listen({
-      welcome: ({ status }) => saw(status),
+      welcome: ({ status, types }) => {
+        one.types = types;
+        saw(status);
+        welcomed.resolve();
+      },
       status: (status) => saw(status),
+      types: (types) => {
+        one.types = types;
+      },
+      ended: () => welcomed.resolve(),
     });
     const saw = ({ phase }: Status) => {
       one.phase = phase;
@@ -126,6 +137,10 @@ export function createClientOver<S extends Schema>(parts: ClientParts<S>): Clien
     };
     control.start();
     opened.set(keyOf(owner, workspace), one);
+    // A host that never says a word is found out by what is asked of it.
+    const stopWaiting = clock.timer(LIMITS.linkAnswerMs, () => welcomed.resolve());
+    await welcomed.promise;
+    stopWaiting();
     return one;
   };
 
@@ -160,6 +175,7 @@ export function createClientOver<S extends Schema>(parts: ClientParts<S>): Clien
       link: new Link({ open: one.host.openChannel, clock, ...reopening(one.host) }),
       schema,
       data,
+      types: one.types,
       platform: provider.platform,
       workspace,
       account: owner,

@@ -89,7 +89,7 @@ function record<S extends Schema, R>(
   build: (tx: Tx<S>, row: R) => void,
   row: R,
 ): Part {
-  const recorded = recordCommit(schema, data, ids, (tx) => build(tx, row));
+  const recorded = recordCommit(schema, data(), ids, (tx) => build(tx, row));
   if (!recorded.ok) throw new FaultError(recorded.fault);
   const { changes, seen } = recorded.value;
   const bytes = utf8Length(JSON.stringify(changes as unknown as Json)) + changes.length * FRAME_BYTES;

@@ -3,6 +3,7 @@ import {
   type JsonObject,
   LIMITS,
   type Platform,
+  RUN_TIME_TYPE,
   recordCommit,
   type Schema,
   type SchemaData,
@@ -12,7 +13,7 @@ import {
 import { FaultError } from '../engine/fault-error.ts';
 import type { DeskEntry } from '../engine/replica-state.ts';
 import type { Link, WaitSignal } from '../link/link.ts';
-import type { JournalEntry, RequestName, Requests, UndoState } from '../link/messages.ts';
+import type { JournalEntry, RequestName, Requests, RunTimeTypesByName, UndoState } from '../link/messages.ts';
 import type { Status } from '../link/status.ts';
 import { type CallerIds, callerIds } from './caller-ids.ts';
 import { commitAll } from './commit-all.ts';
@@ -40,6 +41,8 @@ export interface LinkedReplicaParts<S extends Schema> {
   readonly link: Link;
   readonly schema: S;
   readonly data: SchemaData;
+  /** Types at run time, as far as the host has told of them. */
+  readonly types: RunTimeTypesByName;
   readonly platform: Platform;
   readonly workspace: string;
   readonly account: string;
@@ -59,7 +62,9 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
   readonly #parts: LinkedReplicaParts<S>;
   readonly #link: Link;
   readonly #ids: CallerIds;
-  readonly #compile: CompileQuery<S>;
+  /** The schema, and the types at run time that the host has told of. */
+  #data: SchemaData;
+  #compile: CompileQuery<S>;
   readonly #lives: LiveRegistry;
   readonly #undo: WritableSubject<UndoState>;
   #closing: Promise<void> | null = null;
@@ -71,7 +76,8 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
     this.workspace = parts.workspace;
     this.account = parts.account;
     this.#ids = callerIds(platform);
-    this.#compile = createQueryCompiler<S>(parts.data);
+    this.#data = withTypes(parts.data, parts.types);
+    this.#compile = createQueryCompiler<S>(this.#data);
     this.#lives = createLiveRegistry(link, platform.clock);
     const status = createSubject(parts.status, platform.clock);
     this.#undo = createSubject<UndoState>({ can: false, canRedo: false }, platform.clock);
@@ -83,7 +89,9 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
       welcome: (told) => {
         status.set(told.status);
         this.#undo.set(told.undo);
+        this.#knowTypes(told.types);
       },
+      types: (types) => this.#knowTypes(types),
       status: (now) => status.set(now),
       undo: (now) => this.#undo.set(now),
       desk: () => desk.set(null),
@@ -91,6 +99,11 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
       ended: (fault) => status.set({ ...status.current, phase: 'stopped', reason: fault.code }),
     });
     link.start();
+  }
+
+  #knowTypes(types: RunTimeTypesByName): void {
+    this.#data = withTypes(this.#parts.data, types);
+    this.#compile = createQueryCompiler<S>(this.#data);
   }
 
   // ── writes ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -101,13 +114,13 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
   }
 
   async #commit<T>(id: string, build: (tx: Tx<S>) => T, o: CommitOptions): Promise<Durable<T>> {
-    const { schema, data } = this.#parts;
-    const recorded = recordCommit<S, T>(schema, data, this.#ids, build);
+    const recorded = recordCommit<S, T>(this.#parts.schema, this.#data, this.#ids, build);
     if (!recorded.ok) throw new FaultError(recorded.fault);
     const { changes, seen, result } = recorded.value;
     const { seq } = await this.#link.request('commit', { ...commitOptions(o), changes, seen, reads: [] }, { id });
     // The host tells it too, soon; whoever awaited the commit may look at once.
-    if (o.label !== undefined && o.undo === undefined && changes.length > 0)
+    const isUndoable = changes.some(({ entity }) => entity !== RUN_TIME_TYPE);
+    if (o.label !== undefined && o.undo === undefined && isUndoable)
       this.#undo.set({ can: true, label: o.label, canRedo: false });
     return { seq, result };
   }
@@ -126,8 +139,9 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
   }
 
   get #transactParts(): TransactParts<S> {
-    const { schema, data } = this.#parts;
-    return { link: this.#link, schema, data, ids: this.#ids, compile: this.#compile };
+    const data = () => this.#data;
+    const compile: CompileQuery<S> = (query) => this.#compile(query);
+    return { link: this.#link, schema: this.#parts.schema, data, ids: this.#ids, compile };
   }
 
   async write(id: string): Promise<EarlierWrite | undefined> {
@@ -284,6 +298,11 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
     };
   }
 }
+
+const withTypes = ({ format, entities }: SchemaData, types: RunTimeTypesByName): SchemaData => ({
+  format,
+  entities: { ...types, ...entities },
+});
 
 /** A pack is two lines: its seal, and what is sealed. */
 function packsIn(bytes: Uint8Array): readonly Uint8Array[] {

@@ -11,7 +11,8 @@ import type { Durable } from './write.ts';
 export interface TransactParts<S extends Schema> {
   readonly link: Link;
   readonly schema: S;
-  readonly data: SchemaData;
+  /** Asked for each recording: types may come at run time (SC4). */
+  readonly data: () => SchemaData;
   readonly ids: CallerIds;
   readonly compile: CompileQuery<S>;
 }
@@ -42,7 +43,7 @@ async function runOnce<S extends Schema, T>(
   { link, schema, data, ids, compile }: TransactParts<S>,
   run: (tx: ReadTx<S>) => Promise<T>,
 ) {
-  const recording = startRecording(schema, data, ids);
+  const recording = startRecording(schema, data(), ids);
   const reads: Read[] = [];
   let isOver = false;
   const query = async <O>(build: Query<S, O>): Promise<O[]> => {

@@ -20,7 +20,6 @@ import type { LostWork } from './lost-work.ts';
 import type { Outbox } from './outbox.ts';
 import type { BootstrapPage, BootstrapProgress, IngestPage, IngestReport } from './replica-state.ts';
 import type { ReplicaStore } from './replica-store.ts';
-import { checkSchemaEntity } from './run-time-types.ts';
 import { readStoredEvent } from './stored-events.ts';
 import { type EntityKey, type EntityTable, type HeldState, quoted, SYNCED } from './tables.ts';
 
@@ -191,7 +190,6 @@ export class BootstrapState {
     entities.forget();
     this.#swap(log);
     this.#swapHistory(log, common);
-    this.#declareTypes(log);
     this.#store.database
       .prepare(
         "UPDATE main.hf_log SET epoch = ?, head = ?, chain = ?, signature = ?, stage = 'visible', bootstrap = NULL, whole_at = ?, synced_at = ? WHERE log = ?",
@@ -272,6 +270,8 @@ export class BootstrapState {
       }
     database.prepare('UPDATE main.hf_entity SET log = ? WHERE log = ?').run(log, stagedLog(log));
     tracker.rows('hf_entity');
+    // Types may have come with the state (SC4): once own work stands on it again, their entities move out of `hf_entity`.
+    tracker.definitions = true;
   }
 
   #clear(log: string): void {
@@ -348,15 +348,6 @@ export class BootstrapState {
             `DELETE FROM main.hf_deleted WHERE log = ? AND type = ? AND id IN (SELECT _id FROM main.${quoted(type)} WHERE _log = ?)`,
           )
           .run(log, type, log);
-  }
-
-  /** SC4: types that came with the state. Their entities move out of `hf_entity`. */
-  #declareTypes(log: string): void {
-    for (const { id, row } of this.#store.tableOf(RUN_TIME_TYPE).all(log)) {
-      const schema = row.state.fields['schema'];
-      const data = schema === undefined ? null : checkSchemaEntity(id, schema);
-      if (data !== null) this.#store.declareType(id, data);
-    }
   }
 
   /** Own work that is in the state that was fetched: its events came, or its answer named a version below the head (IN1). */

@@ -5,6 +5,8 @@ export class ChangeTracker {
   outbox = false;
   desk = false;
   logs = false;
+  /** Definitions of types were written: the tables may not be theirs any more (SC4). Not told; the state looks after it. */
+  definitions = false;
 
   /** For rows that no query sees yet. */
   muted(work: () => void): void {
@@ -39,6 +41,7 @@ export class ChangeTracker {
     this.outbox = false;
     this.desk = false;
     this.logs = false;
+    this.definitions = false;
     return taken;
   }
 }

@@ -8,8 +8,10 @@ import {
   type MergeRule,
   ownValue,
   type RecordedChange,
+  RUN_TIME_TYPE,
   rankBetween,
 } from '@holdfast/core';
+import { definitionChange, definitionNeeded } from './commit-type.ts';
 import { stop } from './fault-error.ts';
 import type { LocalEntities, LocalEntity } from './local.ts';
 import type { ReplicaStore } from './replica-store.ts';
@@ -53,6 +55,12 @@ export interface Touched {
 export function makeChange(parts: ChangeParts): Changed {
   const { change, entity, now } = parts;
   const { model } = entity.table;
+  if (change.entity === RUN_TIME_TYPE)
+    return {
+      ...NOTHING,
+      change: definitionChange(parts, change, now, parts.issues),
+      type: `${RUN_TIME_TYPE}.${now === undefined ? 'created' : 'updated'}`,
+    };
   if (model === null || (model.isHidden === true && parts.names === 'code'))
     return stop('invalid-change', {
       issues: [{ path: [change.entity], code: 'unknown-entity', message: 'the schema has no such entity' }],
@@ -61,7 +69,7 @@ export function makeChange(parts: ChangeParts): Changed {
   const found = parts.names === 'wire' ? [] : changeIssues(model.type, model.data, change);
   if (found.length > 0) {
     parts.issues.push(...found);
-    return { change: null, type: '', follow: [], needs: [], requires: [], isUnderRules: false };
+    return NOTHING;
   }
   switch (change.do) {
     case 'create':
@@ -83,6 +91,8 @@ export function makeChange(parts: ChangeParts): Changed {
   }
 }
 
+const NOTHING: Changed = { change: null, type: '', follow: [], needs: [], requires: [], isUnderRules: false };
+
 function made(parts: ChangeParts, model: EntityModel, change: Change | null, verb: string): Changed {
   const written = change === null ? {} : writtenOf(change);
   const refs = change === null ? [] : refsOf(model, written);
@@ -90,7 +100,10 @@ function made(parts: ChangeParts, model: EntityModel, change: Change | null, ver
     change,
     type: `${model.type}.${verb}`,
     follow: [],
-    needs: refs.flatMap(({ to, id }) => creatorOf(parts, to, id)),
+    needs: [
+      ...definitionNeeded(parts, parts.log, model.type),
+      ...refs.flatMap(({ to, id }) => creatorOf(parts, to, id)),
+    ],
     requires: refs.filter(({ isRequired }) => isRequired).map(({ to, id }) => [to, id] as const),
     isUnderRules: change !== null && isUnderRules(model, change),
   };

@@ -14,6 +14,7 @@ import {
   uuidv7,
 } from '@holdfast/core';
 import { type Changed, type FieldNames, makeChange } from './commit-change.ts';
+import { declareDefined } from './commit-type.ts';
 import { stop } from './fault-error.ts';
 import { inverseOf } from './inverse.ts';
 import { type LocalEntities, type LocalEntity, PENDING_ARRIVAL } from './local.ts';
@@ -61,6 +62,7 @@ export function commitInside(parts: CommitParts, request: CommitRequest): Commit
   checkLog(store, request, standing);
   checkReads(request);
   checkSeen(parts, request);
+  declareDefined(parts, request.log, request.changes);
 
   const working = new Map<string, Working>();
   const work = (type: string, id: string): Working => {

@@ -3,7 +3,6 @@ import {
   chainNext,
   type Database,
   type Digest,
-  type EntityData,
   type Envelope,
   type ErasedEvent,
   type EventDraft,
@@ -27,7 +26,6 @@ import type { Outbox } from './outbox.ts';
 import type { OutboxRow } from './outbox-row.ts';
 import type { IngestPage, IngestReport } from './replica-state.ts';
 import type { ReplicaStore } from './replica-store.ts';
-import { checkSchemaEntity } from './run-time-types.ts';
 import type { EntityKey, HeldState } from './tables.ts';
 
 /**
@@ -75,7 +73,7 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
   const signature = new StateSignature(store.platform.digest, row['signature'] as string);
   const touched = new Map<LocalEntity, HeldState | undefined>();
   const confirmed: { requestId: string; version: number }[] = [];
-  const types: (readonly [string, EntityData])[] = [];
+  let isDefining = false;
   const insert = store.database.prepare(
     'INSERT INTO main.hf_event (log, version, id, type, entity, entity_version, action_id, own, draft, leaf, envelope, chain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   );
@@ -86,7 +84,7 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
       if (!touched.has(entity)) touched.set(entity, entity.confirmed.state);
       if (one.own === null) tellNotices(parts, page.log, entity, event);
       fold(store, entity, event);
-      if (event.entityType === RUN_TIME_TYPE) types.push(...runTimeType(entity));
+      isDefining ||= event.entityType === RUN_TIME_TYPE;
     }
     insert.run(
       page.log,
@@ -125,12 +123,11 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
       page.log,
     );
   store.tracker.logs = true;
-  // Entities of a new type move into its table from where the page put them.
-  if (types.length > 0) {
+  // Entities of a new type move into its table from where the page put them, before own work on them is judged.
+  if (isDefining) {
     entities.flush();
-    entities.forget();
+    if (store.followDefinitions()) entities.forget();
   }
-  for (const [type, data] of types) store.declareType(type, data);
   // A version that was promised to own work and came to somebody else.
   outbox.answers.askAgain(page.log, through);
   const judged = judge.judgeDue(entities, page.log, through >= page.head ? Number.MAX_SAFE_INTEGER : through);
@@ -326,10 +323,4 @@ function tellNotices({ store, desk }: IngestParts, log: string, entity: LocalEnt
     const own = mine.find((one) => one.id === notice.eventId);
     desk.tell({ log, actionId: own?.actionId ?? '', drafts: own === undefined ? [] : [own] }, notice);
   }
-}
-
-function runTimeType(entity: LocalEntity): readonly (readonly [string, EntityData])[] {
-  const schema = entity.confirmed.state?.fields['schema'];
-  const data = schema === undefined ? null : checkSchemaEntity(entity.key.id, schema);
-  return data === null ? [] : [[entity.key.id, data] as const];
 }

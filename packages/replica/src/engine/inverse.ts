@@ -5,6 +5,7 @@ import {
   type JsonObject,
   ownValue,
   type RecordedChange,
+  RUN_TIME_TYPE,
   type SeenValue,
   sameValue,
 } from '@holdfast/core';
@@ -19,6 +20,8 @@ export function inverseOf(
   after: HeldState | undefined,
 ): readonly RecordedChange[] {
   const about = { entity: key.type, id: key.id };
+  // A type stays: entities of others may be of it by now (SC4).
+  if (key.type === RUN_TIME_TYPE) return [];
   if (before === after || (before === undefined && after === undefined)) return [];
   if (before === undefined) return [{ do: 'delete', ...about }];
   if (after === undefined) return [{ do: 'restore', ...about, fields: settable(before.fields, table.model) }];

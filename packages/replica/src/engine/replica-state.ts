@@ -1,4 +1,5 @@
 import type {
+  EntityData,
   EntityState,
   ErasedEvent,
   Fault,
@@ -134,6 +135,8 @@ export interface ReplicaState {
   };
   history(entity: { log: string; type: string; id: string }): readonly (StoredEvent | ErasedEvent)[];
 
+  /** SC4: types that came at run time and have a table. */
+  types(): Readonly<Record<string, EntityData>>;
   /** SC7: types that came at run time and have no table here, since the schema has the name: `type-name-taken`. */
   typeFaults(): readonly Fault[];
 
@@ -170,6 +173,8 @@ export interface LocalChange {
   readonly outbox: boolean;
   readonly desk: boolean;
   readonly logs: boolean;
+  /** Types at run time are others than before (SC4). */
+  readonly types: boolean;
   /** Batches that reached the log in this transaction, or were refused or parked. */
   readonly settled: readonly { readonly actionId: string; readonly outcome: ActionOutcome }[];
 }

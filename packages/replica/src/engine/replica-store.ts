@@ -31,7 +31,7 @@ export class ReplicaStore {
   readonly account: string;
   generation = 0;
   #tables!: OpenedTables;
-  /** The transaction in work has declared types. */
+  /** The transaction in work has made tables of types at run time, or taken them away. */
   #hasDeclared = false;
   #seq = 0;
   /** The last instant that was asked for: many fall into one millisecond. */
@@ -96,12 +96,30 @@ export class ReplicaStore {
   logTableOf(type: string): EntityTable {
     return this.#tables.logTableOf(type);
   }
-  /** SC4: false where the name is taken, or the type is there already. The view follows after the commit. */
+  /** Types at run time that have a table (SC4). */
+  get runTimeTypes(): ReadonlyMap<string, EntityData> {
+    return this.#tables.declared;
+  }
+  /** SC4: gives a type its table before its definition is written. False where the name is taken. */
   declareType(type: string, data: EntityData): boolean {
     this.#hasDeclared = true;
     return this.#tables.declare(type, data);
   }
-  /** SC7: run-time types that collide with the schema, ordered by name. */
+  /**
+   * Makes the tables fit the definitions, if any were written. True: tables are others now, and whoever holds rows of them
+   * forgets those. Views follow after the commit.
+   */
+  followDefinitions(): boolean {
+    if (!this.tracker.definitions) return false;
+    this.tracker.definitions = false;
+    const before = this.#hasDeclared;
+    // Until it is through: a failure half way undoes it.
+    this.#hasDeclared = true;
+    const isMoved = this.#tables.refresh();
+    this.#hasDeclared = before || isMoved;
+    return isMoved;
+  }
+  /** SC7: run-time types whose names are other types', ordered by name. */
   typeFaults(): readonly Fault[] {
     return [...this.#tables.taken].sort().map((type) => ({ code: 'type-name-taken', facts: { type } }));
   }
@@ -231,9 +249,11 @@ export class ReplicaStore {
     for (const part of PARTS) if (touched[part]) this.#revisions[part] += 1;
     const settled = this.#settled;
     this.#settled = [];
+    const types = this.#hasDeclared;
     this.#hasDeclared = false;
+    if (types) this.openViews();
     this.#seq += 1;
-    const change: LocalChange = { seq: this.#seq, ...touched, settled };
+    const change: LocalChange = { seq: this.#seq, ...touched, types, settled };
     for (const listener of this.#listeners) listener(change);
   }
 }

@@ -81,6 +81,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
         const result = work();
         carryOutWishes(people());
         entities.flush();
+        if (store.followDefinitions()) entities.forget();
         return result;
       });
     } finally {
@@ -108,6 +109,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
   return {
     store,
     isNew,
+    types: () => Object.fromEntries(store.runTimeTypes),
     typeFaults: () => store.typeFaults(),
     get identity(): ReplicaIdentity {
       return {

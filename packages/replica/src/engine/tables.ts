@@ -4,6 +4,7 @@ import {
   fromColumn,
   type Json,
   type JsonObject,
+  RUN_TIME_TYPE,
   type SqlRow,
   type SqlValue,
   type Statement,
@@ -314,6 +315,7 @@ export function undeclaredTable(database: Database, tracker: ChangeTracker, type
     },
     write: ({ log, id }, before, after, { sync, base }) => {
       tracker.rows('hf_entity');
+      tracker.definitions ||= type === RUN_TIME_TYPE;
       if (after === undefined) {
         if (before !== undefined)
           database.prepare('DELETE FROM main.hf_entity WHERE log = ? AND type = ? AND id = ?').run(log, type, id);
@@ -336,7 +338,10 @@ export function undeclaredTable(database: Database, tracker: ChangeTracker, type
         .all(log, type))
         yield { id: raw['id'] as string, row: read(raw) };
     },
-    removeAll: (log) => void database.prepare('DELETE FROM main.hf_entity WHERE log = ? AND type = ?').run(log, type),
+    removeAll: (log) => {
+      tracker.definitions ||= type === RUN_TIME_TYPE;
+      database.prepare('DELETE FROM main.hf_entity WHERE log = ? AND type = ?').run(log, type);
+    },
   };
 }
 

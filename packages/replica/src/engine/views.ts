@@ -1,7 +1,7 @@
 import { type Database, META_COLUMNS } from '@holdfast/core';
+import { physicalColumn } from './fit-table.ts';
 import type { EntityModel } from './schema-model.ts';
 import { quoted } from './tables.ts';
-import { physicalColumn } from './widen.ts';
 
 /**
  * Temporary views, named as the entity types, over the tables of the same name: what an app's query sees. They belong to

@@ -102,7 +102,6 @@ function compose(parts: ComposedParts): ComposedHost {
     platform,
     place: parts.place,
     model: (type) => state.store.tables.get(type)?.model ?? null,
-    openViews: () => state.store.openViews(),
     inspect: () => ({ coordinator: coordinator.inspect() as unknown as JsonObject }),
     ...optional(parts, ['observe', 'release']),
   });

@@ -26,8 +26,6 @@ export interface HostParts {
   readonly place: HostPlace;
   /** An entity type as this file's tables are made: those of the schema, and those added at run time. */
   readonly model: (type: string) => EntityModel | null;
-  /** Makes the views of types that came at run time. */
-  readonly openViews?: () => void;
   /** Permits, obligations and whatever else is for tools only. */
   readonly inspect?: () => JsonObject;
   readonly observe?: Observer;
@@ -86,11 +84,11 @@ export function openHost(parts: HostParts): Host {
   };
   const stopListening = [
     state.onChange((change) => {
-      if (change.tables.has(UNDECLARED)) {
-        // A type may have come with an event: its view, and every query, is looked at again (SC4).
-        parts.openViews?.();
+      if (change.types) {
+        // Tables came or became others: every query is looked at again, and every caller told (SC4).
         runner.forget();
         live.forget();
+        tellAll({ tell: 'types', types: state.types() });
       }
       live.changed(change);
       waiters.settled(change.settled);
@@ -166,6 +164,7 @@ export function openHost(parts: HostParts): Host {
       caller.welcome({
         status: publicStatus(sync.status, parts.place),
         undo: state.undoState('main'),
+        types: state.types(),
         replicaId: state.identity.replicaId,
       });
       return caller;
@@ -182,9 +181,6 @@ export function openHost(parts: HostParts): Host {
     ended,
   };
 }
-
-/** Where entities are kept whose type no table is for; definitions of types come there too. */
-const UNDECLARED = 'hf_entity';
 
 function factsOf(state: ReplicaState): JsonObject {
   const { replicaId, ledger, account, workspace, generation, hostInstance } = state.identity;

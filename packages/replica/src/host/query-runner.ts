@@ -11,8 +11,8 @@ import {
 } from '@holdfast/core';
 import { DatabaseFault } from '../engine/database-fault.ts';
 import { FaultError } from '../engine/fault-error.ts';
+import { codeColumn } from '../engine/fit-table.ts';
 import type { EntityModel } from '../engine/schema-model.ts';
-import { codeColumn } from '../engine/widen.ts';
 import type { Origin, RawRow } from '../link/messages.ts';
 import type { Observe } from './observe.ts';
 

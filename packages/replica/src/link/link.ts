@@ -8,6 +8,7 @@ import type {
   OpenChannel,
   RequestName,
   Requests,
+  RunTimeTypesByName,
   Tell,
   UndoState,
 } from './messages.ts';
@@ -38,6 +39,7 @@ export interface LinkListener {
   welcome?(tell: Extract<Tell, { tell: 'welcome' }>): void;
   status?(status: Status): void;
   undo?(undo: UndoState): void;
+  types?(types: RunTimeTypesByName): void;
   desk?(): void;
   /** The host is gone; the next one is being looked for. `welcome` follows, or `ended`. */
   lost?(fault: Fault): void;
@@ -243,6 +245,9 @@ export class Link {
         return;
       case 'undo':
         for (const listener of this.#listeners) listener.undo?.(tell.undo);
+        return;
+      case 'types':
+        for (const listener of this.#listeners) listener.types?.(tell.types);
         return;
       case 'desk':
         for (const listener of this.#listeners) listener.desk?.();

@@ -1,4 +1,5 @@
 import type {
+  EntityData,
   ErasedEvent,
   Fault,
   FieldKind,
@@ -74,6 +75,9 @@ export interface UndoState {
   readonly canRedo: boolean;
   readonly redoLabel?: string;
 }
+
+/** Types at run time, as their definitions say them. At most `runTimeTypesMax` of the ledger, of `entityBytesMax` each. */
+export type RunTimeTypesByName = Readonly<Record<string, EntityData>>;
 
 export interface QueryAnswer {
   readonly columns: readonly Origin[];
@@ -163,6 +167,7 @@ export type Tell =
       readonly protocol: typeof LINK_PROTOCOL;
       readonly status: Status;
       readonly undo: UndoState;
+      readonly types: RunTimeTypesByName;
       readonly replicaId: string;
     }
   | { readonly tell: 'answer'; readonly id: string; readonly value: unknown }
@@ -182,6 +187,8 @@ export type Tell =
   | { readonly tell: 'failing'; readonly key: string; readonly fault: Fault }
   | { readonly tell: 'status'; readonly status: Status }
   | { readonly tell: 'undo'; readonly undo: UndoState }
+  /** All types that have a table and are not the schema's, whenever they are others than before (SC4). */
+  | { readonly tell: 'types'; readonly types: RunTimeTypesByName }
   /** Something on the desk is other than before: ask for it if anybody looks. */
   | { readonly tell: 'desk' }
   /** The host ends: `closed` in order, `outranked` or a fault otherwise. Nothing is told after it. */
