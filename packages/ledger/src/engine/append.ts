@@ -3,6 +3,7 @@ import { type Refused, refusedBy } from './answer.ts';
 import type { Admit, EngineLimits, Quota } from './engine.ts';
 import { judgeOperation, type OperationContext } from './judge-operation.ts';
 import { type AcceptedOperation, LogInWork } from './log-in-work.ts';
+import { loggedError } from './logged-error.ts';
 import { type ReadOperation, type ReadPush, requestIdOf } from './push-request.ts';
 import type { SerialFields } from './serials.ts';
 import type { AppendState, AppendVerdict, LogRow } from './store-port.ts';
@@ -92,7 +93,7 @@ function judgeSafely(log: LogInWork, one: ReadOperation, context: OperationConte
       requestId,
       workspace: context.workspace,
       log: log.read.log.log,
-      error: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause),
+      error: loggedError(cause),
     });
     return { requestId, status: 'refused', code: 'internal' };
   }

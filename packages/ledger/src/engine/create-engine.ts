@@ -25,6 +25,7 @@ import { type Channel, createFanOut } from './fan-out.ts';
 import { createGroups } from './group.ts';
 import { commonProtocol, judgeHandshake, type Met, meetReadOf } from './handshake.ts';
 import { createLive } from './live.ts';
+import { loggedError } from './logged-error.ts';
 import { isName, nameProblem, refusedName } from './names.ts';
 import { createProven } from './proven.ts';
 import { pushAnswer } from './push-answer.ts';
@@ -123,7 +124,7 @@ export function createEngine(config: EngineConfig): Engine {
     if (isClosing) return refuse(refusedBy('shutting-down', { retryAfterMs: 1_000 }), vouch);
     const failed = (cause: unknown): Answered<T> => {
       logger('error', 'A request failed.', {
-        error: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause),
+        error: loggedError(cause),
       });
       return refuse(refusedByStore(cause), vouch);
     };

@@ -3,6 +3,7 @@ import type { ThroughOf } from './attest.ts';
 import type { LogRef } from './engine.ts';
 import { endOfPage, lastVersionOf, type PageEnd, type PageEvent, pageBounds } from './event-page.ts';
 import type { AcceptedOperation } from './log-in-work.ts';
+import { loggedError } from './logged-error.ts';
 import { epochOf, type PageText, partMark, type Reader } from './read.ts';
 import { entityKey, type LogRow } from './store-port.ts';
 import { Tail } from './tail.ts';
@@ -130,7 +131,7 @@ export function createFanOut(parts: {
       } catch (cause) {
         parts.logger('warn', 'What another node appended could not be read.', {
           ...ref,
-          error: cause instanceof Error ? cause.message : String(cause),
+          error: loggedError(cause),
         });
       }
     },

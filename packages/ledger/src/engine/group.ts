@@ -3,6 +3,7 @@ import { type MaybePromise, type Refused, refusedBy } from './answer.ts';
 import { type GroupOutcome, type JudgeContext, judgeGroup, type PushOutcome } from './append.ts';
 import { appendReadOf } from './append-read.ts';
 import type { EngineLimits, LogRef } from './engine.ts';
+import { loggedError } from './logged-error.ts';
 import { type ReadOperation, type ReadPush, requestIdOf, singly } from './push-request.ts';
 import { isPerhapsTheirs, isRolledBack, refusedByStore } from './store-failure.ts';
 import { entityKey, type LedgerStore } from './store-port.ts';
@@ -154,7 +155,7 @@ async function outcomesOf<L>(
     parts.logger('error', 'A group of appends failed.', {
       ...ref,
       pushes: pushes.length,
-      error: cause instanceof Error ? cause.message : String(cause),
+      error: loggedError(cause),
     });
     if (!isRolledBack(cause) || !isPerhapsTheirs(cause)) return pushes.map(() => refusal(refusedByStore(cause)));
     return oneByOne(parts, ref, pushes, refusedByStore(cause));

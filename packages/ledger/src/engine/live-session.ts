@@ -13,6 +13,7 @@ import type { Actor, LiveAccess, LiveConnection, LiveSocket } from './engine.ts'
 import { commonProtocol } from './handshake.ts';
 import type { LiveParts } from './live.ts';
 import { type FollowedLog, followLog } from './live-log.ts';
+import { loggedError } from './logged-error.ts';
 
 /** `hello` must come within this, or the socket ends (S33). */
 const HELLO_MS = 5_000;
@@ -188,7 +189,7 @@ export function createLiveSession(
         logger('warn', 'A log could not be followed.', {
           workspace,
           log,
-          error: cause instanceof Error ? cause.message : '',
+          error: loggedError(cause),
         });
         end(CLOSE.goingAway, { type: 'going-away', retryMs: 1_000 });
       },
@@ -287,7 +288,7 @@ export function createLiveSession(
     const failed = (cause: unknown): void => {
       logger('warn', 'A socket ended over a failure here.', {
         workspace,
-        error: cause instanceof Error ? cause.message : '',
+        error: loggedError(cause),
       });
       end(CLOSE.goingAway, { type: 'going-away', retryMs: 1_000 });
     };

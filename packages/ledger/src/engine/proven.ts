@@ -1,5 +1,6 @@
 import type { Clock, Logger } from '@holdfast/core';
 import type { LogRef } from './engine.ts';
+import { loggedError } from './logged-error.ts';
 import { entityKey, type LedgerStore } from './store-port.ts';
 
 /** Acknowledgements are written together, not each: losing the last ones loses nothing that a handshake does not tell. */
@@ -37,7 +38,7 @@ export function createProven({
       } catch (cause) {
         logger('warn', 'What replicas hold could not be recorded.', {
           ...ref,
-          error: cause instanceof Error ? cause.message : '',
+          error: loggedError(cause),
         });
       }
   };

@@ -5,6 +5,7 @@ import type { Access, Caller } from '../access/access.ts';
 import { mayAdminister, roleIn } from '../access/access.ts';
 import { type Answered, type MaybePromise, type Refused, refusedBy } from '../engine/answer.ts';
 import type { Actor, Engine, LogRef } from '../engine/engine.ts';
+import { loggedError } from '../engine/logged-error.ts';
 import { isName, nameProblem, refusedName } from '../engine/names.ts';
 import { readJsonBody } from './body.ts';
 import { isForeignPage, type Origins } from './origins.ts';
@@ -79,7 +80,7 @@ export function createApp(parts: AppParts): { readonly fetch: (request: Request)
   );
   app.notFound((c) => door.refuse(c, refusedBy('not-found')));
   app.onError((cause, c) => {
-    parts.logger('error', 'A request failed unexpectedly.', { route: routePath(c), error: cause.message });
+    parts.logger('error', 'A request failed unexpectedly.', { route: routePath(c), error: loggedError(cause) });
     return door.refuse(c, refusedBy('internal'));
   });
   return { fetch: (request) => app.fetch(request) };
@@ -186,7 +187,7 @@ function createDoor({ engine, access, origins, logger, newRequestId, observe, no
     } catch (cause) {
       logger('error', 'The access verifier cannot work.', {
         access: access.name,
-        error: cause instanceof Error ? cause.message : '',
+        error: loggedError(cause),
       });
       return refuse(c, refusedBy('internal', { status: 503, retryAfterMs: 5_000 }));
     }

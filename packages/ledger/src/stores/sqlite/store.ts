@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Logger, Platform } from '@holdfast/core';
+import { loggedError } from '../../engine/logged-error.ts';
 import { type LedgerStore, type NewLog, StoreFault, type WorkspaceRow } from '../../engine/store-port.ts';
 import { appendTo } from './append.ts';
 import { fileOf, lockDirectory, orphanedTimelines, prepareDirectory, workspaceFiles } from './directory.ts';
@@ -121,7 +122,7 @@ export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
     try {
       file.writeTimeline();
     } catch (cause) {
-      logger('warn', 'A timeline could not be written.', { error: cause instanceof Error ? cause.message : '' });
+      logger('warn', 'A timeline could not be written.', { error: loggedError(cause) });
     }
   };
 
@@ -143,7 +144,7 @@ export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
       return { workspace, createdAt };
     } catch (cause) {
       if (cause instanceof UnbornFile) return null;
-      logger('error', 'A workspace file cannot be read.', { path, error: cause instanceof Error ? cause.message : '' });
+      logger('error', 'A workspace file cannot be read.', { path, error: loggedError(cause) });
       return null;
     }
   };

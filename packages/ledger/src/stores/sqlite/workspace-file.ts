@@ -2,6 +2,7 @@ import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type Logger, type Platform, randomHex } from '@holdfast/core';
+import { loggedError } from '../../engine/logged-error.ts';
 import { type EpochRow, type LogRow, type NewLog, StoreFault } from '../../engine/store-port.ts';
 import { FileProof } from './file-proof.ts';
 import { placeAfterLog, placeOf, prepareFile } from './format.ts';
@@ -266,7 +267,7 @@ export class WorkspaceFile {
     this.#parts.logger('error', message, {
       workspace: this.workspace,
       file: this.#parts.path,
-      error: cause instanceof Error ? cause.message : String(cause),
+      error: loggedError(cause),
     });
   }
 }
