@@ -63,12 +63,12 @@ export async function createLedger(given: LedgerConfig): Promise<Ledger> {
     now,
   });
   const live: LiveDoor = createLiveDoor({ engine, access: config.access, origins, logger, now });
-  let isClosing = false;
-  const close = async (): Promise<void> => {
-    if (isClosing) return;
-    isClosing = true;
+  let closing: Promise<void> | null = null;
+  const close = (): Promise<void> => {
+    // The engine says goodbye to every session first: on a socket that is closing already nothing can be said.
+    closing ??= engine.close();
     live.close();
-    await engine.close();
+    return closing;
   };
   return {
     fetch: app.fetch,
@@ -78,7 +78,7 @@ export async function createLedger(given: LedgerConfig): Promise<Ledger> {
     engine,
     metrics,
     get isReady() {
-      return !isClosing;
+      return closing === null;
     },
     close,
     [Symbol.asyncDispose]: close,
@@ -132,6 +132,12 @@ export async function serveLedger(config: LedgerConfig): Promise<Served> {
     throw cause;
   }
   let closing: Promise<void> | null = null;
+  // Answered while closing: nobody needs its connection any more, however long a client would keep it.
+  server.on('request', (_request, response) => {
+    response.once('close', () => {
+      if (closing !== null) server.closeIdleConnections();
+    });
+  });
   const close = (): Promise<void> => {
     closing ??= (async () => {
       const serverClosed = closed(server);

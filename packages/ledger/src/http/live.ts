@@ -4,6 +4,7 @@ import { LIMITS, type Logger } from '@holdfast/core';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type Access, type Caller, roleIn } from '../access/access.ts';
 import type { Actor, Engine, LiveAccess, LiveSocket } from '../engine/engine.ts';
+import { loggedError } from '../engine/logged-error.ts';
 import type { Origins } from './origins.ts';
 
 /**
@@ -28,15 +29,19 @@ export interface LiveParts {
 
 const PATH = /^\/v1\/workspaces\/([^/?#]{1,400})\/live$/;
 const SOCKETS_MAX = 10_000;
+/** A peer that does not answer a goodbye is cut after this, so that it holds up no shutdown. */
+const GOODBYE_MS = 5_000;
 
 export function createLiveDoor(parts: LiveParts): LiveDoor {
   const { engine, access, origins, logger, now } = parts;
   // No per-message compression: memory per socket stays small, and secrets never share a window (S37).
-  const server = new WebSocketServer({
+  const options = {
     noServer: true,
     perMessageDeflate: false,
     maxPayload: LIMITS.socketFrameBytesMax,
-  });
+    closeTimeout: GOODBYE_MS,
+  };
+  const server = new WebSocketServer(options);
 
   const refuse = (socket: Duplex, status: string) => {
     socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
@@ -86,7 +91,7 @@ export function createLiveDoor(parts: LiveParts): LiveDoor {
       if (isBinary) peer.close(1003, 'text only');
       else connection.message(String(data));
     });
-    peer.on('error', (cause) => logger('debug', 'A socket failed.', { error: cause.message }));
+    peer.on('error', (cause) => logger('debug', 'A socket failed.', { error: loggedError(cause) }));
     peer.on('close', () => connection.closed());
   };
 
