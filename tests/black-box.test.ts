@@ -1,10 +1,10 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Served, serveLedger, staticTokens } from '@holdfast/ledger';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
+import { type Answer, as, created, createOutsider, edited, hello, jcs, operation, sha256 } from './outsider.fixture.ts';
 
 /**
  * The ledger as an outsider meets it: plain `fetch` and `ws` against `/v1`, written from docs/PROTOCOL.md alone, with no
@@ -34,103 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const uuidV7 = (): string => {
-  const hex = randomUUID().replaceAll('-', '');
-  const ms = Date.now().toString(16).padStart(12, '0');
-  return `${ms.slice(0, 8)}-${ms.slice(8)}-7${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
-};
-const sha256 = (...parts: (string | Buffer)[]): string => {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest('hex');
-};
-/** RFC 8785 for the values used here. */
-const jcs = (value: unknown): string => {
-  if (Array.isArray(value)) return `[${value.map(jcs).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${jcs(member)}`).join(',')}}`;
-};
-
-interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: any;
-}
-const call = async (
-  method: string,
-  path: string,
-  body?: unknown,
-  headers: Record<string, string> = {},
-): Promise<Answer> => {
-  const response = await fetch(`${served.url}/v1${path}`, {
-    method,
-    headers: {
-      Authorization: 'Bearer writer',
-      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
-      ...headers,
-    },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) };
-};
-const as = (token: string) => ({ Authorization: `Bearer ${token}` });
-
-const created = (title: string, id = uuidV7()) => ({
-  id: uuidV7(),
-  type: 'issue.created',
-  entityType: 'issue',
-  entityId: id,
-  change: { op: 'create', fields: { title } },
-  base: 0,
-  at: new Date().toISOString(),
-  salt: randomBytes(16).toString('hex'),
-});
-const operation = (events: unknown[], more: Record<string, unknown> = {}) => ({
-  requestId: uuidV7(),
-  actionId: uuidV7(),
-  events,
-  merge: 'fields',
-  ...more,
-});
-
-/** One replica of an outsider: handshakes, then pushes with growing permit numbers. */
-const replica = (token = 'writer', workspace = 'acme') => {
-  const who = { id: randomBytes(16).toString('hex'), generation: 1, instance: randomBytes(16).toString('hex') };
-  let permit = 0;
-  const next = () => {
-    permit += 1;
-    return { ...who, permit };
-  };
-  let position = { epoch: '', version: 0, chain: '' };
-  return {
-    who,
-    next,
-    get position() {
-      return position;
-    },
-    async handshake() {
-      const answer = await call(
-        'POST',
-        `/workspaces/${workspace}/handshake`,
-        { protocol: { min: 1, max: 1 }, replica: next(), logs: [{ log: 'main', positions: [] }] },
-        as(token),
-      );
-      const [log] = answer.body.logs ?? [];
-      if (log !== undefined) position = { epoch: log.epoch, version: log.head.version, chain: log.head.chain };
-      return answer;
-    },
-    push(operations: unknown[], permitNumber?: number) {
-      return call(
-        'POST',
-        `/workspaces/${workspace}/logs/main/push`,
-        { position, replica: permitNumber === undefined ? next() : { ...who, permit: permitNumber }, operations },
-        as(token),
-      );
-    },
-  };
-};
+const { call, replica, open } = createOutsider(() => served.url, 'writer');
 
 describe('an outsider with fetch', () => {
   test('[LG10 LG15] every answer is vouched for, and nobody may cache it', async () => {
@@ -239,14 +143,7 @@ describe('an outsider with fetch', () => {
     const made = created('base');
     await ana.push([operation([made])]);
     await ben.handshake();
-    const edit = (set: Record<string, unknown>) => ({
-      ...created(''),
-      id: uuidV7(),
-      type: 'issue.updated',
-      entityId: made.entityId,
-      change: { op: 'update', set },
-      base: 1,
-    });
+    const edit = (set: Record<string, unknown>) => edited(made.entityId, { set });
     const first = await ana.push([operation([edit({ title: 'Ana' })])]);
     const other = await ben.push([operation([edit({ priority: 2 })])]);
     const clash = await ben.push([operation([edit({ title: 'Ben' })])]);
@@ -354,36 +251,11 @@ describe('an outsider with fetch', () => {
 });
 
 describe('an outsider with a socket', () => {
-  const open = async (origin?: string) => {
-    const socket = new WebSocket(
-      `${served.url.replace('http', 'ws')}/v1/workspaces/acme/live`,
-      origin === undefined ? {} : { origin },
-    );
-    const frames: Record<string, any>[] = [];
-    const waiting: (() => void)[] = [];
-    socket.on('message', (data) => {
-      frames.push(JSON.parse(String(data)));
-      for (const wake of waiting.splice(0)) wake();
-    });
-    const until = async (type: string): Promise<Record<string, any>> => {
-      for (;;) {
-        const at = frames.findIndex((frame) => frame['type'] === type);
-        if (at !== -1) return frames.splice(at, 1)[0] as Record<string, any>;
-        await new Promise<void>((resolve) => waiting.push(resolve));
-      }
-    };
-    await new Promise<void>((resolve, reject) => {
-      socket.once('open', () => resolve());
-      socket.once('error', reject);
-    });
-    return { socket, until, send: (frame: unknown) => socket.send(JSON.stringify(frame)) };
-  };
-
   test('[RT1] hello, follow, ready, and then every append as it is accepted', async () => {
     const one = replica();
     await one.handshake();
     const { socket, until, send } = await open();
-    send({ type: 'hello', token: 'writer', protocol: { min: 1, max: 1 }, replica: one.who });
+    send(hello('writer', one.who));
     expect(await until('welcome')).toMatchObject({ account: 'ana', protocol: 1 });
     send({ type: 'follow', log: 'main', position: one.position });
     expect(await until('ready')).toMatchObject({ log: 'main', head: one.position.version });
@@ -399,9 +271,8 @@ describe('an outsider with a socket', () => {
   });
 
   test('[S33] nothing is said before a good token, and a bad one ends the socket', async () => {
-    const { socket, until, send } = await open();
-    const closed = new Promise<number>((resolve) => socket.once('close', resolve));
-    send({ type: 'hello', token: 'nobody', protocol: { min: 1, max: 1 }, replica: replica().who });
+    const { until, send, closed } = await open();
+    send(hello('nobody', replica().who));
     expect(await until('refused')).toMatchObject({ code: 'unauthenticated' });
     expect(await closed).toBeGreaterThanOrEqual(1000);
   });
