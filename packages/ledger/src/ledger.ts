@@ -113,6 +113,7 @@ export async function serveLedger(config: LedgerConfig): Promise<Served> {
   const ledger = await createLedger(config);
   const host = config.listen?.host ?? '127.0.0.1';
   const port = config.listen?.port ?? DEFAULT_PORT;
+  const adminHost = config.admin?.host ?? '127.0.0.1';
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
@@ -126,7 +127,7 @@ export async function serveLedger(config: LedgerConfig): Promise<Served> {
   const admin = createServer(getRequestListener((request) => answerAdmin(ledger, new URL(request.url).pathname)));
   try {
     await listen(server, host, port);
-    await listen(admin, config.admin?.host ?? '127.0.0.1', config.admin?.port ?? (port === 0 ? 0 : port + 1));
+    await listen(admin, adminHost, config.admin?.port ?? (port === 0 ? 0 : port + 1));
   } catch (cause) {
     await Promise.all([closed(server), closed(admin), ledger.close()]);
     throw cause;
@@ -152,7 +153,7 @@ export async function serveLedger(config: LedgerConfig): Promise<Served> {
     })();
     return closing;
   };
-  return { ledger, url: urlOf(server, host), adminUrl: urlOf(admin, '127.0.0.1'), close, [Symbol.asyncDispose]: close };
+  return { ledger, url: urlOf(server, host), adminUrl: urlOf(admin, adminHost), close, [Symbol.asyncDispose]: close };
 }
 
 async function answerAdmin(ledger: Ledger, path: string): Promise<Response> {
