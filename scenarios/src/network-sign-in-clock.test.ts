@@ -14,7 +14,9 @@ import {
   type Script,
 } from '../../packages/replica/src/engine/sync/bench.fixture.ts';
 import { TinyLedger } from '../../packages/replica/src/engine/tiny-ledger.fixture.ts';
-import { createWorld as createSimulation, heal, step, worldSchema } from '../../simulation/src/world.ts';
+import { heal } from '../../simulation/src/faults.ts';
+import { step } from '../../simulation/src/step.ts';
+import { createWorld as createSimulation, worldSchema } from '../../simulation/src/world.ts';
 import { createBrowser, tabsSchema } from './tabs.fixture.ts';
 
 let bench: Bench;

@@ -61,7 +61,8 @@ export interface SimulatedDevice<S extends Schema> {
   forget(): void;
   /** How its next starts open the file, for a test that stands between the engine and SQLite. Null: as usual. */
   openDatabase: ((file: string) => Database) | null;
-  commit<T>(build: (tx: Tx<S>) => T): string | null;
+  /** In the log `main` unless said otherwise. */
+  commit<T>(build: (tx: Tx<S>) => T, log?: string): string | null;
   /** Another host opens the same file and is this device's from now on. Returns the one that still runs, outranked. */
   takeOver(): EngineDevice | null;
   start(): void;
@@ -78,6 +79,8 @@ export interface DeviceParts<S extends Schema> {
   readonly random: SeededRandom;
   readonly platform: Pick<Platform, 'digest'>;
   readonly ledger: () => LedgerEndpoint;
+  /** Followed besides `main`. */
+  readonly logs?: readonly string[];
   /** Stands between the engine and SQLite. */
   readonly through?: (database: Database) => Database;
 }
@@ -111,6 +114,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       file,
       schema: data,
       account: parts.account,
+      ...(parts.logs === undefined ? {} : { logs: parts.logs }),
       platform: { clock, random: random.fork(`start-${starts}`), digest: parts.platform.digest },
       database: self.openDatabase?.(file) ?? onDisk(through(openNodeDatabase({ file })), disk),
       token: tokenNow,
@@ -164,7 +168,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     get engine() {
       return engine;
     },
-    commit: (build) => {
+    commit: (build, log = 'main') => {
       if (engine === null) return null;
       commits += 1;
       const idRandom = random.fork(`ids-${commits}`);
@@ -178,7 +182,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       if (!recorded.ok) return null;
       const actionId = newId();
       const { changes, seen } = recorded.value;
-      const outcome = unlessFull(() => engine?.state.commit({ actionId, log: 'main', changes, seen, reads: [] }));
+      const outcome = unlessFull(() => engine?.state.commit({ actionId, log, changes, seen, reads: [] }));
       if (outcome === undefined || !outcome.ok) return null;
       if (outcome.value.eventIds.length > 0) {
         resolved.add(actionId);

@@ -7,7 +7,7 @@ type Device = SimulatedDevice<WorldSchema>;
 
 /** AC1: the ledger takes a device's token no more; the next time a person signs in again. */
 export function signOut(world: World, device: Device): void {
-  const { revoked } = world.ledger;
+  const { revoked } = world.ledger.access;
   if (revoked.has(device.token)) signInAgain(world, device);
   else revoked.add(device.token);
 }
@@ -15,6 +15,13 @@ export function signOut(world: World, device: Device): void {
 function signInAgain(world: World, device: Device): void {
   device.signIn();
   counted(world, 'signed in again');
+}
+
+/** LG11: the account may only read from now on; the next time it may write again. */
+export function revoke(world: World, { account }: Device): void {
+  const { readers } = world.ledger.access;
+  if (readers.delete(account)) counted(world, 'grants given back');
+  else readers.add(account);
 }
 
 /** PM8, I22: a second host opens the file of one that still runs, and believes that it is the only one. */
@@ -68,7 +75,7 @@ export function attendHosts(world: World): void {
   for (const device of world.devices) {
     const { engine } = device;
     const isLeft = world.lasting?.kind === 'signed-out' && world.lasting.device === device;
-    if (!isLeft && world.ledger.revoked.has(device.token)) signInAgain(world, device);
+    if (!isLeft && world.ledger.access.revoked.has(device.token)) signInAgain(world, device);
     const place = engine?.coordinator.transfer.current().place;
     if (engine === null || place === 'host') continue;
     stepTransfer(device, place?.startsWith('to-') === true ? 'on' : 'host');

@@ -5,12 +5,15 @@ import { REFUSED_TITLE } from './ledger.ts';
 import { counted, type World, type WorldSchema } from './world.ts';
 
 /** Faults that are not healed: one device, or one piece of its work, is hurt for ever, and the rest must not notice. */
-export const LASTING = ['cut-off', 'one-way', 'refused-work', 'disk-full', 'signed-out'] as const;
+export const LASTING = ['cut-off', 'one-way', 'refused-work', 'disk-full', 'signed-out', 'log-lost'] as const;
 export type LastingKind = (typeof LASTING)[number];
 
 export interface Lasting {
   readonly kind: LastingKind;
+  /** Who is hurt. Of `log-lost` it is everybody of its account. */
   readonly device: SimulatedDevice<WorldSchema>;
+  /** Of `log-lost`: which. Other logs go on. */
+  readonly log: string | null;
 }
 
 /** One seed in five. Drawn apart, so that the storm of a seed is the same with and without. */
@@ -24,6 +27,7 @@ export function beginLasting(world: World, kind: LastingKind): Lasting {
   const random = world.random.fork('hurt');
   const device = random.pick(world.devices);
   const { rules } = device.network;
+  const log = kind === 'log-lost' ? random.pick(world.logs) : null;
   switch (kind) {
     case 'cut-off':
       rules.offline = true;
@@ -39,13 +43,16 @@ export function beginLasting(world: World, kind: LastingKind): Lasting {
       device.disk.isFull = true;
       break;
     case 'signed-out':
-      world.ledger.revoked.add(device.token);
+      world.ledger.access.revoked.add(device.token);
+      break;
+    case 'log-lost':
+      world.ledger.access.lose(device.account, log as string);
       break;
   }
   device.network.cut();
   world.trace.push(`${device.name} lasting ${kind}`);
   counted(world, `lasting ${kind}`);
-  return { kind, device };
+  return { kind, device, log };
 }
 
 /** Something that the ledger never takes, and something else that needs it. */
@@ -59,9 +66,15 @@ function refusedWork(world: World, device: SimulatedDevice<WorldSchema>): void {
   if (device.commit((tx) => tx.note.update(id as never, { votes: { by: 1 } })) !== null) counted(world, 'commits');
 }
 
-/** The ledger and this device no longer reach each other, or the device can keep nothing: it stands apart from the rest. */
-export const isApart = (world: World, device: SimulatedDevice<WorldSchema>): boolean =>
-  world.lasting?.device === device && world.lasting.kind !== 'refused-work';
+/**
+ * The ledger and this device no longer reach each other, or the device can keep nothing: it stands apart from the rest.
+ * `log`: with this one; else with any.
+ */
+export function isApart({ lasting }: World, device: SimulatedDevice<WorldSchema>, log?: string): boolean {
+  if (lasting === null || lasting.kind === 'refused-work') return false;
+  if (lasting.kind !== 'log-lost') return lasting.device === device;
+  return lasting.device.account === device.account && (log === undefined || log === lasting.log);
+}
 
 const REASONS: Readonly<Record<LastingKind, readonly FaultCode[]>> = {
   'cut-off': ['ledger-unreachable'],
@@ -69,6 +82,7 @@ const REASONS: Readonly<Record<LastingKind, readonly FaultCode[]>> = {
   'refused-work': [],
   'disk-full': ['storage-full'],
   'signed-out': ['unauthenticated'],
+  'log-lost': ['not-allowed'],
 };
 
 /** I30: whether what the hurt device says of itself fits what hurts it. */
@@ -78,6 +92,8 @@ export function isHonest({ lasting, faults }: World, phase: SessionPhase, reason
   if (reason === undefined) return phase === 'connecting' && lasting.kind === 'one-way';
   // What a login page said, before the device was hurt, is believed until the ledger answers: it never does again.
   if (faults.has('portal') && reason === 'network-untrusted') return true;
+  // So is that it may not write, which the ledger may have taken back since.
+  if (faults.has('revoke') && reason === 'not-allowed') return true;
   // A full disk does not take a person's choice.
   if (faults.has('rewind') && lasting.kind === 'disk-full' && reason === 'history-changed') return true;
   // Nor a hand-over that was under way, be it forward or back.

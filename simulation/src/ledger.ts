@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import type { Platform, SchemaData } from '@holdfast/core';
 import { createTestLedger, type TestLedgerOptions } from '@holdfast/ledger/testing';
 import { createTestEndpoint, type TestEndpoint } from '@holdfast/replica/testing';
+import { createLedgerAccess, type LedgerAccess } from './access.ts';
 
 /** A title that the ledger of a world never takes. */
 export const REFUSED_TITLE = 'refused for ever';
@@ -12,8 +13,7 @@ const admit: TestLedgerOptions['admit'] = ({ after }) =>
 /** The ledger of a world: the real engine, store and doors on virtual time. It can stop, start, and wake up in the past. */
 export interface WorldLedger extends Omit<TestEndpoint, 'current'> {
   readonly folder: string;
-  /** Tokens that it takes no more. Lives as long as the world, like an identity provider. */
-  readonly revoked: Set<string>;
+  readonly access: LedgerAccess;
   readonly current: TestEndpoint['current'] | null;
 }
 
@@ -23,12 +23,12 @@ export function createWorldLedger(parts: {
   readonly schema: SchemaData;
   readonly through?: Required<TestLedgerOptions>['through'];
 }): WorldLedger {
-  const revoked = new Set<string>();
   const endpoint = createTestEndpoint(() =>
-    createTestLedger({ ...parts, admit, isRevoked: (token) => revoked.has(token) }),
+    createTestLedger({ ...parts, admit, isRevoked: (token) => access.revoked.has(asWriter(token)) }),
   );
+  const access = createLedgerAccess(endpoint);
   return {
-    revoked,
+    access,
     folder: parts.folder,
     get current() {
       return endpoint.up ? endpoint.current : null;
@@ -38,9 +38,11 @@ export function createWorldLedger(parts: {
     },
     start: endpoint.start,
     kill: endpoint.kill,
-    fetch: endpoint.fetch,
-    accept: endpoint.accept,
+    ...access.doors,
   };
 }
+
+/** Tokens are told apart by whose they are, not by what they are worth at the moment. */
+const asWriter = (token: string): string => token.replace('/reader/', '/writer/');
 
 export const removeFolder = (folder: string): void => rmSync(folder, { recursive: true, force: true });

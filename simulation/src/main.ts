@@ -1,14 +1,14 @@
 import { parseArgs } from 'node:util';
 import { unreachableCells, writeCells } from './coverage.ts';
+import { FAULTS, type FaultClass } from './fault-classes.ts';
 import { LASTING, type LastingKind } from './lasting.ts';
 import { createPool } from './pool.ts';
 import { createProgress } from './progress.ts';
 import { runSeed, type SeedOptions, type SeedResult } from './run.ts';
 import { replayCommand, shrink } from './shrink.ts';
 import { summaryLines, summaryOf } from './summary.ts';
-import { FAULTS, type FaultClass } from './world.ts';
 
-const USAGE = `npm run simulate -- [--seeds N | --hours H] [--from S] [--faults a,b | none] [--lasting a | none] [--steps N] [--devices N]
+const USAGE = `npm run simulate -- [--seeds N | --hours H] [--from S] [--faults a,b | none] [--lasting a | none] [--steps N] [--devices N] [--logs 1|2]
                     [--workers N] [--once] [--trace] [--no-shrink] [--json]
                     [--write-cells FILE]
 faults: ${FAULTS.join(', ')}
@@ -23,6 +23,7 @@ const { values } = parseArgs({
     lasting: { type: 'string' },
     steps: { type: 'string' },
     devices: { type: 'string' },
+    logs: { type: 'string' },
     workers: { type: 'string' },
     once: { type: 'boolean', default: false },
     'write-cells': { type: 'string' },
@@ -113,10 +114,12 @@ function* seedsToRun(startedMs: number): Generator<number> {
 function readOptions(): SeedOptions {
   const [steps] = optionalNumber('steps');
   const [devices] = optionalNumber('devices');
+  const [logs] = optionalNumber('logs');
   return {
     twice: !values.once && !values.trace,
     ...(steps === undefined ? {} : { steps }),
     ...(devices === undefined ? {} : { devices }),
+    ...(logs === undefined ? {} : { logs }),
     ...(values.faults === undefined ? {} : { faults: readFaults(values.faults) }),
     ...(values.lasting === undefined ? {} : { lasting: readLasting(values.lasting) }),
   };
@@ -138,7 +141,7 @@ function readLasting(text: string): LastingKind | null {
   return kind;
 }
 
-function optionalNumber(name: 'steps' | 'devices' | 'workers'): [] | [number] {
+function optionalNumber(name: 'steps' | 'devices' | 'logs' | 'workers'): [] | [number] {
   const text = values[name];
   return text === undefined ? [] : [Number(text)];
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { FAULTS } from './fault-classes.ts';
 import { runSeed } from './run.ts';
 import { replayCommand } from './shrink.ts';
-import { FAULTS } from './world.ts';
 
 /** Seeds that found a defect, with the faults that they drew then, by what it was. They run for ever: a world that failed once knows a way to fail. */
 const FOUND: readonly (readonly [seed: number, faults: string, what: string])[] = [

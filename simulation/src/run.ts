@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto';
 import { cellsTaken, watchCells } from './cells.ts';
 import { checkQuiet, checkStep, type Violation } from './checkers.ts';
+import type { FaultClass } from './fault-classes.ts';
+import { heal } from './faults.ts';
 import { beginLasting, drawLasting, isApart, type LastingKind } from './lasting.ts';
 import { removeFolder } from './ledger.ts';
-import { attend, createWorld, type FaultClass, heal, step, type World } from './world.ts';
+import { attend } from './people.ts';
+import { step } from './step.ts';
+import { createWorld, type World } from './world.ts';
 
 export interface SeedResult {
   readonly seed: number;
@@ -24,6 +28,8 @@ export interface SeedResult {
 export interface SeedOptions {
   readonly steps?: number;
   readonly devices?: number;
+  /** How many logs every device follows, 1 or 2. */
+  readonly logs?: number;
   readonly faults?: readonly FaultClass[];
   /** Drawn from the seed unless given; null: none. */
   readonly lasting?: LastingKind | null;
@@ -114,17 +120,31 @@ async function aftermath(world: World, kind: LastingKind): Promise<void> {
   }
 }
 
-/** Nothing flows, nothing is owed, and everybody is at one head; who stands apart is not waited for. */
+/** Nothing flows, nothing is owed, and everybody is at one head of each log; who stands apart is not waited for. */
 function isQuiet(world: World): boolean {
+  const isAtRest = world.devices.every(
+    (device) =>
+      isApart(world, device) ||
+      (device.engine?.sync.status.phase === 'live' && device.engine.coordinator.obligations.open().length === 0),
+  );
+  return (
+    isAtRest &&
+    world.logs.every((log) =>
+      isLogQuiet(
+        world.devices.filter((device) => !isApart(world, device, log)),
+        log,
+      ),
+    )
+  );
+}
+
+function isLogQuiet(devices: World['devices'], log: string): boolean {
   const heads = new Set<number>();
-  for (const device of world.devices) {
-    if (isApart(world, device)) continue;
-    const { engine } = device;
-    if (engine === null) return false;
-    const log = engine.state.log('main');
-    if (log === undefined || log.stage !== 'visible' || engine.sync.status.phase !== 'live') return false;
-    if (engine.state.flowing('main') > 0 || engine.coordinator.obligations.open().length > 0) return false;
-    heads.add(log.head);
+  for (const { engine } of devices) {
+    const followed = engine?.state.log(log);
+    const isLive = engine?.sync.status.logs.find((one) => one.log === log)?.phase === 'live';
+    if (followed?.stage !== 'visible' || !isLive || engine.state.flowing(log) > 0) return false;
+    heads.add(followed.head);
   }
   return heads.size <= 1;
 }
@@ -161,12 +181,12 @@ function engineCounts(world: World): Record<string, number> {
 }
 
 /** Where everybody stands after a step: `name head/unsent phase`, `-` for a host that does not run. */
-const standing = ({ devices }: World): string =>
+const standing = ({ devices, logs }: World): string =>
   devices
     .map(({ name, engine }) =>
       engine === null
         ? `${name} -`
-        : `${name} ${engine.state.log('main')?.head}/${engine.state.counts().unsent} ${engine.sync.status.phase}`,
+        : `${name} ${logs.map((log) => engine.state.log(log)?.head).join('+')}/${engine.state.counts().unsent} ${engine.sync.status.phase}`,
     )
     .join(', ');
 
@@ -175,8 +195,9 @@ const hashOf = (world: World): string => {
   for (const line of world.trace) hash.update(`${line}\n`);
   hash.update(`${world.time.elapsedMs}\n`);
   for (const { name, engine, network } of world.devices) {
-    const log = engine?.state.log('main');
-    hash.update(`${name} ${log?.head} ${log?.chain} ${log?.signature} ${JSON.stringify(network.counts)}\n`);
+    const logs = world.logs.map((log) => engine?.state.log(log));
+    const stands = logs.map((log) => `${log?.head} ${log?.chain} ${log?.signature}`).join(' ');
+    hash.update(`${name} ${stands} ${JSON.stringify(network.counts)}\n`);
   }
   return hash.digest('hex');
 };

@@ -5,7 +5,7 @@ import { runSeed, type SeedOptions, type SeedResult } from './run.ts';
  * same invariant breaks. Leaving something out draws another world, so that the smallest is found by trying, not proved.
  */
 export interface Shrunk {
-  readonly options: Required<Pick<SeedOptions, 'faults' | 'steps'>> & Pick<SeedOptions, 'devices' | 'lasting'>;
+  readonly options: Required<Pick<SeedOptions, 'faults' | 'steps'>> & Pick<SeedOptions, 'devices' | 'logs' | 'lasting'>;
   readonly result: SeedResult;
   readonly tries: number;
 }
@@ -34,6 +34,7 @@ export async function shrink(failed: SeedResult, options: SeedOptions): Promise<
   for (const fault of failed.faults)
     await isStillFailing({ ...best, faults: best.faults.filter((one) => one !== fault) });
   if (best.lasting !== null) await isStillFailing({ ...best, lasting: null });
+  if (best.logs !== 1) await isStillFailing({ ...best, logs: 1 });
   if (best.devices !== 2) await isStillFailing({ ...best, devices: 2 });
   for (let cut = Math.floor(best.steps / 2); cut >= 1; cut = Math.floor(cut / 2))
     while (best.steps > cut && (await isStillFailing({ ...best, steps: best.steps - cut })));
@@ -41,11 +42,12 @@ export async function shrink(failed: SeedResult, options: SeedOptions): Promise<
 }
 
 /** The command that runs exactly this world again. */
-export function replayCommand(seed: number, { faults, steps, devices, lasting }: SeedOptions = {}): string {
+export function replayCommand(seed: number, { faults, steps, devices, logs, lasting }: SeedOptions = {}): string {
   const parts = [`npm run simulate -- --seeds 1 --from ${seed}`];
   if (faults !== undefined) parts.push(`--faults ${faults.length === 0 ? 'none' : faults.join(',')}`);
   if (steps !== undefined) parts.push(`--steps ${steps}`);
   if (devices !== undefined) parts.push(`--devices ${devices}`);
+  if (logs !== undefined) parts.push(`--logs ${logs}`);
   if (lasting !== undefined) parts.push(`--lasting ${lasting ?? 'none'}`);
   return [...parts, '--trace'].join(' ');
 }

@@ -38,6 +38,8 @@ export interface EngineDeviceOptions {
   readonly schema: SchemaData;
   readonly account: string;
   readonly workspace?: string;
+  /** Followed from the start, besides `main`. */
+  readonly logs?: readonly string[];
   readonly platform: Platform;
   readonly fetch: Fetch;
   readonly openSocket: OpenSocket;
@@ -61,6 +63,7 @@ export function createEngineDevice(options: EngineDeviceOptions): EngineDevice {
     account,
     workspace,
     hostInstance,
+    ...(options.logs === undefined ? {} : { logs: options.logs }),
   });
   const coordinator = createCoordinator({
     database,
