@@ -70,7 +70,8 @@ test('[I09 I11 I12 I25 I30] what a file or a status says wrongly is found', asyn
   ana.resolved.add('a commit that is nowhere');
   expect(invariants(checkStep(world))).toEqual(['I25']);
   ana.resolved.delete('a commit that is nowhere');
-  ben.seenAt = { ...(ben.seenAt as NonNullable<typeof ben.seenAt>), head: 99 };
+  const seen = ben.seenAt.get('main');
+  if (seen !== undefined) ben.seenAt.set('main', { ...seen, head: 99 });
   expect(invariants(checkStep(world))).toEqual(['I09']);
   ben.engine?.database.exec("UPDATE main.note SET title = 'other'");
   const found = invariants(await checkQuiet(world));

@@ -24,7 +24,6 @@ export function checkStep(world: World): Violation[] {
     for (const { check, what } of engine.examine().findings)
       found.push({ invariant: INVARIANT[check] ?? 'I11', device: name, what: `${check}: ${what}` });
     const counts = engine.state.counts();
-    const log = engine.state.log('main');
     const { status } = engine.sync;
     if (status.unsent !== null && status.unsent !== counts.unsent)
       found.push({
@@ -32,14 +31,16 @@ export function checkStep(world: World): Violation[] {
         device: name,
         what: `the status says ${status.unsent} unsent, there are ${counts.unsent}`,
       });
-    // A ledger that lost its history, and a log that is being repaired to it, may well stand behind this one.
-    const isFollowing = log?.blocked === null && !log.repairing;
-    if (isFollowing && log.ledgerHead !== null && log.head > log.ledgerHead)
-      found.push({
-        invariant: 'I08',
-        device: name,
-        what: `head ${log.head} is above the ledger head ${log.ledgerHead} that it knows`,
-      });
+    for (const log of engine.state.logs()) {
+      // A ledger that lost its history, and a log that is being repaired to it, may well stand behind this one.
+      const isFollowing = log.blocked === null && !log.repairing;
+      if (isFollowing && log.ledgerHead !== null && log.head > log.ledgerHead)
+        found.push({
+          invariant: 'I08',
+          device: name,
+          what: `head ${log.head} of ${log.log} is above the ledger head ${log.ledgerHead} that it knows`,
+        });
+    }
   }
   return found;
 }
@@ -61,13 +62,13 @@ function checkKept({ name, resolved }: World['devices'][number], engine: EngineD
 
 /** I09: within one run and one epoch the head only grows. */
 function checkForward(device: World['devices'][number], engine: EngineDevice): Violation[] {
-  const log = engine.state.log('main');
-  const before = device.seenAt;
-  if (log === undefined) return [];
-  device.seenAt = { engine, epoch: log.epoch, head: log.head };
-  const isSame = before?.engine === engine && before.epoch === log.epoch;
-  if (!isSame || before.head <= log.head) return [];
-  return [{ invariant: 'I09', device: device.name, what: `the head went from ${before.head} back to ${log.head}` }];
+  return engine.state.logs().flatMap(({ log, epoch, head }) => {
+    const before = device.seenAt.get(log);
+    device.seenAt.set(log, { engine, epoch, head });
+    const isSame = before?.engine === engine && before.epoch === epoch;
+    if (!isSame || before.head <= head) return [];
+    return [{ invariant: 'I09', device: device.name, what: `the head of ${log} went from ${before.head} to ${head}` }];
+  });
 }
 
 const INVARIANT: Readonly<Record<string, string>> = {
@@ -97,8 +98,8 @@ interface WholeLog {
   readonly dense: boolean;
 }
 
-/** The ledger's whole log, by action and by effect. */
-async function readLog(world: World): Promise<WholeLog> {
+/** A whole log of the ledger, by action and by effect. */
+async function readLog(world: World, log: string): Promise<WholeLog> {
   const actions = new Map<string, LoggedAction>();
   const said = new Set<string>();
   const all: StoredEvent[] = [];
@@ -107,7 +108,7 @@ async function readLog(world: World): Promise<WholeLog> {
   for (;;) {
     const answered = await world.ledger.current?.engine.events(
       { account: 'check', role: 'reader' },
-      { workspace: 'world', log: 'main' },
+      { workspace: 'world', log },
       { after },
     );
     if (answered === undefined || !answered.ok) return { events: all, actions, said, head: after, dense: false };
@@ -156,8 +157,8 @@ const isSaidByOthers = (drafts: readonly EventDraft[] | undefined, said: Readonl
   });
 
 /** Nobody can tell a device that stands apart that the ledger was put back, or it could not write that down. */
-const mayNotKnow = (world: World, device: World['devices'][number]): boolean =>
-  world.faults.has('rewind') && isApart(world, device);
+const mayNotKnow = (world: World, device: World['devices'][number], log: string): boolean =>
+  world.faults.has('rewind') && isApart(world, device, log);
 
 /** Open obligations, each with what its operation is in the outbox. */
 const owedOf = (engine: EngineDevice): string =>
@@ -174,15 +175,33 @@ const owedOf = (engine: EngineDevice): string =>
 /** What must hold at rest, after faults have stopped. */
 export async function checkQuiet(world: World): Promise<Violation[]> {
   const found = checkStep(world);
-  const { events, actions, said, head, dense } = await readLog(world);
-  if (!dense) found.push({ invariant: 'I06', what: 'the log is not dense' });
+  const stands = new Set<string>();
+  for (const log of world.logs) {
+    const whole = await readLog(world, log);
+    for (const action of whole.actions.keys())
+      if (stands.has(action)) found.push({ invariant: 'I04', what: `action ${action} stands in two logs` });
+      else stands.add(action);
+    found.push(...(await checkLog(world, log, whole)));
+  }
+  for (const { name, engine, resolved } of world.devices)
+    for (const action of resolved)
+      if (engine !== null && engine.state.outcome(action) === undefined && !stands.has(action))
+        found.push({ invariant: 'I01', device: name, what: `the durable commit ${action} is nowhere` });
+  return found;
+}
+
+/** One log, and where everybody stands in it. */
+async function checkLog(world: World, log: string, whole: WholeLog): Promise<Violation[]> {
+  const found: Violation[] = [];
+  const { events, actions, said, head, dense } = whole;
+  if (!dense) found.push({ invariant: 'I06', what: `the log ${log} is not dense` });
   for (const [action, { seen, count, requests }] of actions)
     if (seen !== count || requests.size !== 1)
       found.push({
         invariant: 'I04',
         what: `action ${action} stands ${seen} times for ${count} events, under ${requests.size} requests`,
       });
-  const verified = await world.ledger.current?.engine.verify({ workspace: 'world', log: 'main' });
+  const verified = await world.ledger.current?.engine.verify({ workspace: 'world', log });
   if (verified === undefined || verified === null)
     return [...found, { invariant: 'I03', what: 'the ledger has no log' }];
   for (const problem of verified.problems)
@@ -195,22 +214,21 @@ export async function checkQuiet(world: World): Promise<Violation[]> {
   for (const device of world.devices) {
     const { name, engine } = device;
     if (engine === null) continue;
-    if (!isApart(world, device)) found.push(...checkShown(device, notes));
+    if (!isApart(world, device, log)) found.push(...checkShown(device, log, notes));
     const alone = [...device.resolved].filter((action) => !device.mayBeBoth.has(action) && !device.waited.has(action));
     found.push(...checkOwnOrder(name, alone, events));
-    found.push(...checkHonest(world, device, { head, chain: verified.chain }));
-    if (!isApart(world, device))
-      found.push(...checkAtRest(device, { head, chain: verified.chain, signature: verified.signature }));
+    found.push(...checkHonest(world, device, { log, head, chain: verified.chain }));
+    if (!isApart(world, device, log))
+      found.push(...checkAtRest(device, { log, head, chain: verified.chain, signature: verified.signature }));
     for (const action of device.resolved) {
       const outcome = engine.state.outcome(action);
-      if (outcome === undefined) {
-        if (!actions.has(action))
-          found.push({ invariant: 'I01', device: name, what: `the durable commit ${action} is nowhere` });
-      } else if (
+      if (outcome === undefined) continue;
+      if (
         outcome.state === 'ordered' &&
+        outcome.log === log &&
         !actions.has(action) &&
         !isSaidByOthers(device.said.get(action), said) &&
-        !mayNotKnow(world, device)
+        !mayNotKnow(world, device, log)
       )
         found.push({
           invariant: 'I03',
@@ -230,50 +248,63 @@ export async function checkQuiet(world: World): Promise<Violation[]> {
   found.push(
     ...(await checkRepeats(
       world,
-      world.devices.flatMap(({ pushes }) => pushes),
+      world.devices.flatMap(({ pushes }) => pushes.filter(({ url }) => url.includes(`/logs/${log}/`))),
       firstVersions,
     )),
   );
-  const after = await world.ledger.current?.engine.verify({ workspace: 'world', log: 'main' });
+  const after = await world.ledger.current?.engine.verify({ workspace: 'world', log });
   if (after?.chain !== verified.chain) found.push({ invariant: 'I04', what: 'the log grew by what was in it already' });
   return found;
 }
 
 /** I12: where nothing waits, an app sees what the log says. */
-function checkShown({ name, engine }: World['devices'][number], notes: ReadonlyMap<string, PlainNote>): Violation[] {
+function checkShown(
+  { name, engine }: World['devices'][number],
+  log: string,
+  notes: ReadonlyMap<string, PlainNote>,
+): Violation[] {
   // Only the world's own schema is folded plainly; others use these checkers, too.
   if (engine === null || !engine.state.store.tables.has('note')) return [];
   if (engine.database.prepare('SELECT 1 FROM main.hf_outbox LIMIT 1').get() !== undefined) return [];
-  const rows = engine.database.prepareQuery('select * from note').statement.all();
+  const isOfLog = new Set(
+    engine.database
+      .prepare('SELECT _id FROM main.note WHERE _log = ?')
+      .all(log)
+      .map((row) => row['_id']),
+  );
+  const rows = engine.database
+    .prepareQuery('select * from note')
+    .statement.all()
+    .filter((row) => isOfLog.has(row['id']));
   return compareNotes(name, new Map(rows.map((row) => [row['id'] as string, noteOfRow(row)])), notes);
 }
 
 /** Who reaches the ledger has its chain and its state, and nothing on the way (I07, I12, I21, I29). */
 function checkAtRest(
   device: World['devices'][number],
-  of: { readonly head: number; readonly chain: string; readonly signature: string },
+  of: { readonly log: string; readonly head: number; readonly chain: string; readonly signature: string },
 ): Violation[] {
   const { name, engine } = device;
   const found: Violation[] = [];
   if (engine === null) return [{ invariant: 'I29', device: name, what: 'does not run' }];
-  const log = engine.state.log('main');
+  const log = engine.state.log(of.log);
   if (log === undefined) return found;
   if (log.head !== of.head || log.chain !== of.chain)
     found.push({
       invariant: 'I07',
       device: name,
-      what: `head ${log.head} of ${of.head}, chain ${log.chain === of.chain ? 'equal' : 'other'}, phase ${engine.sync.status.phase} ${JSON.stringify(engine.sync.status.reason)} blocked ${JSON.stringify(log.blocked)}`,
+      what: `${of.log}: head ${log.head} of ${of.head}, chain ${log.chain === of.chain ? 'equal' : 'other'}, phase ${engine.sync.status.phase} ${JSON.stringify(engine.sync.status.reason)} blocked ${JSON.stringify(log.blocked)}`,
     });
   else if (log.signature !== of.signature)
     found.push({ invariant: 'I12', device: name, what: 'another state than the ledger’s' });
-  const flowing = engine.state.flowing('main');
+  const flowing = engine.state.flowing(of.log);
   if (flowing > 0)
     found.push({
       invariant: 'I29',
       device: name,
-      what: `${flowing} batches still flow: ${JSON.stringify(engine.database.prepare('SELECT state, judge_at, retry_at, held_by, fault FROM main.hf_outbox').all().slice(0, 3))}`,
+      what: `${flowing} batches of ${of.log} still flow: ${JSON.stringify(engine.database.prepare('SELECT state, judge_at, retry_at, held_by, fault FROM main.hf_outbox').all().slice(0, 3))}`,
     });
-  const open = engine.coordinator.obligations.open().length;
+  const open = engine.coordinator.obligations.open().filter(({ log }) => log === of.log || log === '*').length;
   if (open > 0)
     found.push({
       invariant: 'I21',
@@ -287,20 +318,23 @@ function checkAtRest(
 function checkHonest(
   world: World,
   device: World['devices'][number],
-  of: { readonly head: number; readonly chain: string },
+  of: { readonly log: string; readonly head: number; readonly chain: string },
 ): Violation[] {
   const { name, engine } = device;
   if (engine === null) return [];
   const { status } = engine.sync;
-  const log = engine.state.log('main');
-  const isSynced = engine.state.flowing('main') === 0 && log?.head === of.head && log.chain === of.chain;
+  const log = engine.state.log(of.log);
+  const isSynced = engine.state.flowing(of.log) === 0 && log?.head === of.head && log.chain === of.chain;
   const say = (what: string): Violation => ({
     invariant: 'I30',
     device: name,
     what: `${what}: ${status.phase} ${JSON.stringify(status.reason ?? status.logs[0]?.reason ?? null)}, unsent ${status.unsent}, head ${log?.head} of ${of.head}`,
   });
   if (status.phase === 'live') return isSynced ? [] : [say('says live, and is not')];
-  if (!isApart(world, device) || world.lasting === null) return [];
+  // What goes on says so of itself, whatever another log says.
+  const own = status.logs.find((one) => one.log === of.log);
+  if (own?.phase === 'live' && !isSynced) return [say('says that this log is live, and it is not')];
+  if (!isApart(world, device, of.log) || world.lasting === null) return [];
   const code = (status.reason ?? status.logs.find(({ reason }) => reason !== null)?.reason)?.code;
   return isHonest(world, status.phase, code) ? [] : [say(`hurt by ${world.lasting.kind}, says`)];
 }

@@ -5,9 +5,11 @@ import {
   type EventDraft,
   keyedId,
   type Platform,
+  type RecordedChange,
   recordCommit,
   type Schema,
   type SchemaData,
+  type SeenValue,
   schemaData,
   type Tx,
   uuidv7,
@@ -41,8 +43,8 @@ export interface SimulatedDevice<S extends Schema> {
   readonly disk: Disk;
   /** The newest pushes that left it. */
   readonly pushes: readonly SentPush[];
-  /** Where its file stood when it was looked at last, by this run of the host. */
-  seenAt: { readonly engine: EngineDevice; readonly epoch: string | null; readonly head: number } | null;
+  /** Where each log of its file stood when it was looked at last, and by which run of the host. */
+  readonly seenAt: Map<string, { readonly engine: EngineDevice; readonly epoch: string | null; readonly head: number }>;
   /** What it shows to the ledger: another one after each sign-in. */
   readonly token: string;
   signIn(): void;
@@ -55,7 +57,9 @@ export interface SimulatedDevice<S extends Schema> {
   /** Actions that two files of one account may close each in its own way: a copy, or yesterday's file. */
   readonly mayBeBoth: Set<string>;
   /** Actions that waited for a person, or for work that did. */
-  readonly waited: ReadonlySet<string>;
+  readonly waited: Set<string>;
+  /** Told once when the host that runs now is gone. */
+  readonly whenGone: Set<() => void>;
   /** The file is kept as it is now; `forget`: it is back at that moment, and what came since is not this file's. */
   keep(): void;
   forget(): void;
@@ -63,6 +67,12 @@ export interface SimulatedDevice<S extends Schema> {
   openDatabase: ((file: string) => Database) | null;
   /** In the log `main` unless said otherwise. */
   commit<T>(build: (tx: Tx<S>) => T, log?: string): string | null;
+  /** What an app would commit, under a new action id. Null: its schema refuses it. */
+  record<T>(build: (tx: Tx<S>) => T): {
+    readonly actionId: string;
+    readonly changes: readonly RecordedChange[];
+    readonly seen: readonly SeenValue[];
+  } | null;
   /** Another host opens the same file and is this device's from now on. Returns the one that still runs, outranked. */
   takeOver(): EngineDevice | null;
   start(): void;
@@ -143,9 +153,10 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     inherited,
     mayBeBoth,
     waited,
+    whenGone: new Set(),
     disk,
     pushes,
-    seenAt: null,
+    seenAt: new Map(),
     get token() {
       return tokenNow();
     },
@@ -169,7 +180,19 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       return engine;
     },
     commit: (build, log = 'main') => {
-      if (engine === null) return null;
+      const recorded = engine === null ? null : self.record(build);
+      if (engine === null || recorded === null) return null;
+      const { actionId, changes, seen } = recorded;
+      const outcome = unlessFull(() => engine?.state.commit({ actionId, log, changes, seen, reads: [] }));
+      if (outcome === undefined || !outcome.ok) return null;
+      if (outcome.value.eventIds.length > 0) {
+        resolved.add(actionId);
+        const row = engine.database.prepare('SELECT drafts FROM main.hf_outbox WHERE action_id = ?').get(actionId);
+        said.set(actionId, JSON.parse((row?.['drafts'] as string | undefined) ?? '[]') as EventDraft[]);
+      }
+      return actionId;
+    },
+    record: (build) => {
       commits += 1;
       const idRandom = random.fork(`ids-${commits}`);
       const newId = () => uuidv7(clock.now(), idRandom);
@@ -179,17 +202,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
         { newId, keyedId: (type, values) => keyedId(type, values, parts.platform.digest) },
         build,
       );
-      if (!recorded.ok) return null;
-      const actionId = newId();
-      const { changes, seen } = recorded.value;
-      const outcome = unlessFull(() => engine?.state.commit({ actionId, log, changes, seen, reads: [] }));
-      if (outcome === undefined || !outcome.ok) return null;
-      if (outcome.value.eventIds.length > 0) {
-        resolved.add(actionId);
-        const row = engine.database.prepare('SELECT drafts FROM main.hf_outbox WHERE action_id = ?').get(actionId);
-        said.set(actionId, JSON.parse((row?.['drafts'] as string | undefined) ?? '[]') as EventDraft[]);
-      }
-      return actionId;
+      return recorded.ok ? { actionId: newId(), changes: recorded.value.changes, seen: recorded.value.seen } : null;
     },
     start: () => {
       if (engine !== null) return;
@@ -209,6 +222,8 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       network.cut();
       for (const host of [...outranked.splice(0), engine]) host.abandon();
       engine = null;
+      for (const tell of self.whenGone) tell();
+      self.whenGone.clear();
     },
     close: async () => {
       if (engine === null) return;

@@ -20,6 +20,7 @@ export const FAULTS = [
   'take-over',
   'transfer',
   'revoke',
+  'tab',
   'rewind',
 ] as const;
 export type FaultClass = (typeof FAULTS)[number];

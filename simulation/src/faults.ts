@@ -72,8 +72,21 @@ export function disturb(world: World, device: SimulatedDevice<WorldSchema>): voi
       return transfer(world, device);
     case 'revoke':
       return revoke(world, device);
+    case 'tab':
+      return tab(world);
     case 'rewind':
       return rewind(world);
+  }
+}
+
+/** LK2: a tab is killed in the middle of what it does, often of a commit; the next time another one is opened. */
+function tab(world: World): void {
+  for (const one of world.tabs) {
+    if (!one.isOpen) one.open();
+    else {
+      one.commit((tx) => tx.note.create({ title: 'one' }), world.random.pick(world.logs));
+      one.kill();
+    }
   }
 }
 
@@ -97,5 +110,6 @@ export function heal(world: World): void {
     device.start();
     device.engine?.sync.kick('online');
   }
+  for (const one of world.tabs) one.open();
   world.trace.push('heal');
 }

@@ -28,7 +28,7 @@ export interface SeedResult {
 export interface SeedOptions {
   readonly steps?: number;
   readonly devices?: number;
-  /** How many logs every device follows, 1 or 2. */
+  /** How many logs every device follows, 1 or 2. Drawn from the seed unless given. */
   readonly logs?: number;
   readonly faults?: readonly FaultClass[];
   /** Drawn from the seed unless given; null: none. */
@@ -42,6 +42,8 @@ const STEPS = 80;
 /** Every file is examined from scratch this often; always at the end. */
 const EXAMINE_EVERY = 10;
 const QUIET_MS = 5 * 60_000;
+/** So long a host may take to tell its tabs what they show. */
+const TELLING_MS = 1_000;
 /** Work that goes on once a lasting fault stands. */
 const AFTERMATH_STEPS = 12;
 /** Longer than a proof of life is good for, and than any request may take: by then nobody may still claim to be well. */
@@ -81,7 +83,7 @@ async function runOnce(seed: number, options: SeedOptions): Promise<SeedResult> 
         attend(world);
         return isQuiet(world);
       }, QUIET_MS);
-      violations.push(...(await checkQuiet(world)));
+      violations.push(...(await checkQuiet(world)), ...(await checkTabs(world)));
     }
   } catch (cause) {
     violations.push({
@@ -97,7 +99,7 @@ async function runOnce(seed: number, options: SeedOptions): Promise<SeedResult> 
     violations,
     steps,
     simulatedMs: world.time.elapsedMs,
-    counts: { ...world.counts, ...engineCounts(world), merged, parked },
+    counts: { ...world.counts, ...engineCounts(world), ...tabCounts(world), merged, parked },
     traceHash: hashOf(world),
     cells,
     unlisted,
@@ -106,6 +108,13 @@ async function runOnce(seed: number, options: SeedOptions): Promise<SeedResult> 
   world.ledger.kill();
   removeFolder(world.folder);
   return result;
+}
+
+async function checkTabs(world: World): Promise<readonly Violation[]> {
+  const tabs = world.tabs.filter(({ device }) => !isApart(world, device));
+  // What a host has told is still on its way.
+  if (tabs.length > 0) await world.time.advance(TELLING_MS);
+  return tabs.flatMap((tab) => tab.check());
 }
 
 async function aftermath(world: World, kind: LastingKind): Promise<void> {
@@ -127,8 +136,10 @@ function isQuiet(world: World): boolean {
       isApart(world, device) ||
       (device.engine?.sync.status.phase === 'live' && device.engine.coordinator.obligations.open().length === 0),
   );
+  const hasAnswers = world.tabs.every((tab) => tab.unanswered === 0 || isApart(world, tab.device));
   return (
     isAtRest &&
+    hasAnswers &&
     world.logs.every((log) =>
       isLogQuiet(
         world.devices.filter((device) => !isApart(world, device, log)),
@@ -179,6 +190,9 @@ function engineCounts(world: World): Record<string, number> {
   }
   return sum;
 }
+
+const tabCounts = ({ tabs }: World): Readonly<Record<string, number>> =>
+  Object.assign({}, ...tabs.map(({ counts }) => counts));
 
 /** Where everybody stands after a step: `name head/unsent phase`, `-` for a host that does not run. */
 const standing = ({ devices, logs }: World): string =>

@@ -1,6 +1,7 @@
 import type { Tx } from '@holdfast/core';
 import type { SimulatedDevice } from './device.ts';
 import { disturb } from './faults.ts';
+import type { Tab } from './tab.ts';
 import { counted, type World, type WorldSchema } from './world.ts';
 
 /** One thing that somebody does, or that happens (never in a calm world), drawn from the seed; then a little time passes. */
@@ -18,6 +19,8 @@ const TAGS = ['a', 'b', 'c'];
 function work(world: World, device: SimulatedDevice<WorldSchema>): void {
   const { random } = world;
   const { engine } = device;
+  const tab = world.tabs.find((one) => one.device === device);
+  if (tab !== undefined) return workInTab(world, tab);
   if (engine === null) return;
   const log = world.logs.length === 1 ? 'main' : random.pick(world.logs);
   const ids = engine.database
@@ -64,4 +67,21 @@ function work(world: World, device: SimulatedDevice<WorldSchema>): void {
   world.trace.push(
     `${device.name} commit ${log === 'main' ? '' : `${log} `}${kind} ${action === null ? 'refused' : 'durable'}`,
   );
+}
+
+/** What nobody can have done before, so that an answer always means a commit. It goes to a host that may be gone. */
+function workInTab(world: World, tab: Tab): void {
+  const { random } = world;
+  const { engine, name } = tab.device;
+  const log = random.pick(world.logs);
+  const ids = engine?.database.prepare('SELECT _id AS id FROM main.note WHERE _log = ? ORDER BY _id').all(log) ?? [];
+  const isNew = ids.length === 0 || (ids.length < 5 && random.chance(0.1));
+  const id = isNew ? null : (random.pick(ids)['id'] as string);
+  const action = tab.commit((tx) => {
+    if (id === null) tx.note.create({ title: random.pick(TITLES) });
+    else
+      tx.note.update(id as never, { votes: { by: 1 }, ...(random.chance(0.5) ? { title: random.pick(TITLES) } : {}) });
+  }, log);
+  counted(world, action === null ? 'commits without a tab' : 'commits of a tab');
+  world.trace.push(`${name} tab ${action === null ? 'is closed' : `commit, ${tab.unanswered} unanswered`}`);
 }

@@ -9,6 +9,7 @@ import { worldDigest } from './digest.ts';
 import { drawFaults, type FaultClass } from './fault-classes.ts';
 import type { Lasting } from './lasting.ts';
 import { createWorldLedger, type WorldLedger } from './ledger.ts';
+import { createTab, type Tab } from './tab.ts';
 
 /** Few entities, few fields, small value sets: most seeds clash (workloads that conflict often). */
 export const worldSchema = defineSchema({
@@ -33,6 +34,8 @@ export interface World {
   readonly ledger: WorldLedger;
   readonly devices: SimulatedDevice<WorldSchema>[];
   readonly folder: string;
+  /** Tabs of devices whose host runs elsewhere: of the first device, where the class `tab` is drawn. */
+  readonly tabs: readonly Tab[];
   /** What every device follows: `main`, and another one in some worlds. */
   readonly logs: readonly string[];
   readonly counts: Record<string, number>;
@@ -68,8 +71,9 @@ export function createWorld(
     random,
     ledger,
     devices: [],
+    tabs: [],
     folder,
-    logs: LOGS.slice(0, options.logs ?? 1),
+    logs: LOGS.slice(0, options.logs ?? (random.fork('logs').chance(0.6) ? 2 : 1)),
     counts: {},
     trace: [],
     flaws: [],
@@ -78,7 +82,11 @@ export function createWorld(
   const count = options.devices ?? 2 + random.below(2);
   for (let at = 0; at < count; at += 1) addDevice(world, ACCOUNTS[at % ACCOUNTS.length] as string, `device-${at}`);
   for (const device of world.devices) device.start();
-  return world;
+  const [first] = world.devices;
+  if (!faults.has('tab') || first === undefined) return world;
+  const tab = createTab({ device: first, time, random: random.fork('tab') });
+  tab.open();
+  return Object.assign(world, { tabs: [tab] });
 }
 
 export function addDevice(world: World, account: string, name: string): SimulatedDevice<WorldSchema> {

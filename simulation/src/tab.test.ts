@@ -1,0 +1,37 @@
+import { createSeededRandom } from '@holdfast/replica/testing';
+import { expect, test } from 'vitest';
+import { checkQuiet } from './checkers.ts';
+import { removeFolder } from './ledger.ts';
+import { runSeed } from './run.ts';
+import { replayCommand } from './shrink.ts';
+import { createTab } from './tab.ts';
+import { createWorld } from './world.ts';
+
+test('[CM5 LK2] a tab that is killed in the middle of a commit finds it decided once, by the host that heard of it first', async () => {
+  const options = { faults: ['tab', 'crash', 'take-over'] } as const;
+  let repeated = 0;
+  for (const seed of [1, 2, 3, 4]) {
+    const { violations, counts } = await runSeed(seed, options);
+    expect(violations, replayCommand(seed, options)).toEqual([]);
+    repeated += counts['commits repeated'] ?? 0;
+  }
+  expect(repeated).toBeGreaterThan(0);
+});
+
+test('[CM5 I18 I25] a tab that shows something else, or waits for ever, is found', async () => {
+  const world = createWorld(7, { devices: 2, faults: [], logs: 1 });
+  const [device] = world.devices as [(typeof world.devices)[number]];
+  const tab = createTab({ device, time: world.time, random: createSeededRandom(7) });
+  tab.open();
+  const action = tab.commit((tx) => tx.note.create({ title: 'one' }), 'main');
+  expect(tab.check()).toMatchObject([{ invariant: 'I25', what: expect.stringContaining(action as string) }]);
+  await world.time.advance(30_000);
+  expect([tab.unanswered, device.resolved.has(action as string), tab.check()]).toEqual([0, true, []]);
+  device.commit((tx) => tx.note.create({ title: 'two' }));
+  expect(tab.check()).toMatchObject([{ invariant: 'I18' }]);
+  await world.time.advance(30_000);
+  expect([tab.check(), await checkQuiet(world)]).toEqual([[], []]);
+  for (const one of world.devices) one.crash();
+  world.ledger.kill();
+  removeFolder(world.folder);
+});
