@@ -1,9 +1,12 @@
-import { createClient } from '@holdfast/replica';
+import { createClient, type HoldfastError } from '@holdfast/replica';
 import { serveParent } from '../../packages/cli/src/demo/child.ts';
 import { trackerSchema } from '../../packages/cli/src/tracker-schema.ts';
 import { arm, type DevicePoint, watchDevice } from './die.ts';
 
-/** One device in a process of its own: the production client on a wrapped platform. Arguments: name, folder, ledger. */
+/**
+ * One device in a process of its own: the production client on a wrapped platform. Arguments: name, folder, ledger, and
+ * `take-over` to fence another host off. A device that cannot open its replica answers every question with the reason.
+ */
 export type DeviceAsks = {
   readonly arm: { send: DevicePoint; answer: null };
   /** Issues of these titles, in one commit. */
@@ -28,14 +31,22 @@ export interface Issue {
 }
 
 watchDevice();
-const [name, folder, ledger] = process.argv.slice(2) as [string, string, string];
+const [name, folder, ledger, mode] = process.argv.slice(2) as [string, string, string, string?];
 const client = createClient({
   schema: trackerSchema,
   dir: folder,
   ledger,
   account: { id: name, token: () => `${name}-token` },
+  takeOver: mode === 'take-over',
 });
-const replica = await client.open('demo');
+const replica = await client.open('demo').catch(refuse);
+
+function refuse(cause: unknown): Promise<never> {
+  const { code, message } = cause as HoldfastError;
+  process.on('message', ({ id }: { id: number }) => process.send?.({ id, error: `${code}: ${message}` }));
+  process.on('disconnect', () => process.exit(0));
+  return new Promise<never>(() => undefined);
+}
 
 serveParent<DeviceAsks>(
   {

@@ -15,7 +15,7 @@ export class Stage {
   readonly folder = mkdtempSync(join(tmpdir(), 'holdfast-kill-'));
   /** Action ids of commits that resolved: what must never be lost. */
   readonly committed = new Set<string>();
-  readonly #children = new Map<string, { stop(): Promise<void> }>();
+  readonly #children: { stop(): Promise<void> }[] = [];
   #url = '';
 
   get url(): string {
@@ -29,19 +29,23 @@ export class Stage {
       join(this.folder, 'ledger'),
       port,
     ]);
-    this.#children.set('ledger', child);
+    this.#children.push(child);
     this.#url = await child.ask('url', null);
     return child;
   }
 
-  /** `via`: another address of the ledger, such as a proxy's. */
-  async startDevice(name: string, via = this.#url): Promise<Device> {
+  /**
+   * `via`: another address of the ledger, such as a proxy's. `mode`: what it does about a host that has the file open.
+   * Throws what the device said if it could not open its replica.
+   */
+  async startDevice(name: string, via = this.#url, mode: 'polite' | 'take-over' = 'polite'): Promise<Device> {
     const child = startChild<DeviceAsks>(new URL('./device-program.ts', import.meta.url), [
       name,
       join(this.folder, name),
       via,
+      mode,
     ]);
-    this.#children.set(name, child);
+    this.#children.push(child);
     await child.ask('issues', null);
     return child;
   }
@@ -76,7 +80,7 @@ export class Stage {
 
   async close(): Promise<void> {
     // Devices first, the ledger last.
-    for (const child of [...this.#children.values()].reverse()) await child.stop().catch(() => undefined);
+    for (const child of this.#children.reverse()) await child.stop().catch(() => undefined);
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
