@@ -191,7 +191,7 @@ function checkOutbox(store: ReplicaStore, find: Find): number {
         find({
           check: 'outbox',
           what: `${key} names a batch that is not in the outbox`,
-          next: 'Repair from the ledger.',
+          next: 'Repair from the ledger; unsent work is kept.',
         });
   return rows.length;
 }
