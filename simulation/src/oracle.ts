@@ -14,15 +14,19 @@ export interface PlainNote {
   votes: number;
 }
 
-export function foldPlainly(events: readonly StoredEvent[]): ReadonlyMap<string, PlainNote> {
-  const notes = new Map<string, Record<string, Json>>();
+export const foldPlainly = (events: readonly StoredEvent[]): ReadonlyMap<string, PlainNote> =>
+  new Map([...foldFields(events, 'note')].map(([id, fields]) => [id, noteOf(fields)]));
+
+/** The fields of every live entity of one type, by id. */
+export function foldFields(events: readonly StoredEvent[], type: string): ReadonlyMap<string, Record<string, Json>> {
+  const entities = new Map<string, Record<string, Json>>();
   for (const { entityType, entityId, change } of events) {
-    if (entityType !== 'note') continue;
-    if (change.op === 'delete') notes.delete(entityId);
-    else if (change.op === 'create' || change.op === 'restore') notes.set(entityId, { ...change.fields });
-    else doChange(notes.get(entityId), change);
+    if (entityType !== type) continue;
+    if (change.op === 'delete') entities.delete(entityId);
+    else if (change.op === 'create' || change.op === 'restore') entities.set(entityId, { ...change.fields });
+    else doChange(entities.get(entityId), change);
   }
-  return new Map([...notes].map(([id, fields]) => [id, noteOf(fields)]));
+  return entities;
 }
 
 function doChange(note: Record<string, Json> | undefined, change: StoredEvent['change']): void {
@@ -34,10 +38,12 @@ function doChange(note: Record<string, Json> | undefined, change: StoredEvent['c
   if (change.op === 'put') return;
   for (const field of change.unset ?? []) delete note[field];
   for (const [field, by] of Object.entries(change.inc ?? {})) note[field] = ((note[field] as number) ?? 0) + by;
-  const tags = new Set((note['tags'] ?? []) as string[]);
-  for (const tag of change.remove?.['tags'] ?? []) tags.delete(tag as string);
-  for (const tag of change.add?.['tags'] ?? []) tags.add(tag as string);
-  if (tags.size > 0 || note['tags'] !== undefined) note['tags'] = [...tags];
+  for (const field of new Set([...Object.keys(change.remove ?? {}), ...Object.keys(change.add ?? {})])) {
+    const elements = new Set((note[field] ?? []) as string[]);
+    for (const element of change.remove?.[field] ?? []) elements.delete(element as string);
+    for (const element of change.add?.[field] ?? []) elements.add(element as string);
+    note[field] = [...elements];
+  }
 }
 
 const noteOf = (fields: Record<string, Json>): PlainNote => ({

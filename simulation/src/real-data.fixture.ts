@@ -1,0 +1,23 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+
+/** In the repository, or beside it: what a licence keeps out of it. */
+const FOLDERS = ['../../data', '../../../shared/data', '../../../../shared/data'];
+
+/** The records of a file of real data, without its `.jsonl.gz`. Null, and said on the console, where the file is not here. */
+export function realData<T>(name: string): readonly T[] | null {
+  const file = FOLDERS.map((folder) => resolve(import.meta.dirname, folder, `${name}.jsonl.gz`)).find(existsSync);
+  if (file === undefined) {
+    console.log(`skipped: ${name} is not here; its licence keeps it out of the repository`);
+    return null;
+  }
+  return gunzipSync(readFileSync(file))
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(withoutNul(line)) as T);
+}
+
+/** NUL is no text of the profile: an app strips it where text comes in. */
+const withoutNul = (line: string): string => line.replaceAll('\\u0000', '');
