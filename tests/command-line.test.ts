@@ -35,6 +35,13 @@ test('[P1 P2 P3 P5 I21] the demonstration: merges, a conflict, a kill -9 in the 
     .map((line) => JSON.parse(line));
   onTestFinished(() => rmSync(kept, { recursive: true, force: true }));
   expect(existsSync(join(kept, 'ledger'))).toBe(true);
+  for (const command of ['verify', 'usage']) {
+    const asked = holdfast('ledger', command, '--dir', join(kept, 'ledger'), '--workspace', 'nope', '--json');
+    expect([asked.status, JSON.parse(asked.stderr).error]).toEqual([
+      2,
+      expect.objectContaining({ code: 'not-found', why: 'It holds one workspace: demo.' }),
+    ]);
+  }
   expect(result).toMatchObject({
     ok: true,
     lost: 0,

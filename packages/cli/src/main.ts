@@ -8,7 +8,7 @@ import { registerSchema } from './commands/schema.ts';
 import { registerServe } from './commands/serve.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { toFailure } from './failure.ts';
-import { createOutput, type Output, type Streams } from './output.ts';
+import { createOutput, type Output, type Streams, widthOfStream } from './output.ts';
 
 /** What a command needs of its surroundings. */
 export interface CommandContext {
@@ -36,7 +36,12 @@ export async function run(
     .description('A local-first sync engine: every device a full SQLite replica, one ledger that orders them.')
     .version(versionOf(), '--version')
     .option('--json', 'one JSON value a line on stdout; errors as JSON on stderr')
-    .configureOutput({ writeOut: (text) => streams.out.write(text), writeErr: (text) => streams.err.write(text) })
+    .configureOutput({
+      writeOut: (text) => streams.out.write(text),
+      writeErr: (text) => streams.err.write(text),
+      getOutHelpWidth: () => widthOfStream(streams.out) ?? HELP_WIDTH,
+      getErrHelpWidth: () => widthOfStream(streams.err) ?? HELP_WIDTH,
+    })
     .exitOverride()
     .showHelpAfterError('Add --help to see what there is.')
     .addHelpText('after', EXIT_HELP);
@@ -62,9 +67,14 @@ export async function run(
   }
 }
 
+/** Where nobody says how wide. */
+const HELP_WIDTH = 80;
+
 const EXIT_HELP = `
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 a person is needed, 4 damage found, 5 not reachable.
-Every command takes --json. Errors have a code that is explained in docs/ERRORS.md.`;
+Every command takes --json, and lays text out for the terminal (COLUMNS).
+Errors have a code that docs/ERRORS.md explains. Exit codes:
+  0  done       2  wrong use             4  damage found
+  1  failed     3  a person is needed    5  not reachable`;
 
 function versionOf(): string {
   const manifest = new URL('../package.json', import.meta.url);

@@ -15,7 +15,8 @@ export const countOf =
 
 /** A credential comes from a file or the environment, never from the command line, where every process could read it. */
 export function tokenFrom(options: { readonly tokenFile?: string }): string | null {
-  if (options.tokenFile === undefined) return process.env['HOLDFAST_TOKEN'] ?? null;
+  // One that is set to nothing is none.
+  if (options.tokenFile === undefined) return process.env['HOLDFAST_TOKEN'] || null;
   try {
     return readFileSync(options.tokenFile, 'utf8').trim();
   } catch (cause) {

@@ -1,66 +1,92 @@
 import type { Failure } from './failure.ts';
+import { formatFacts, formatTable, printable, type Rows } from './table.ts';
+import { wrapped } from './text-layout.ts';
+
+export { printable } from './table.ts';
 
 /**
  * What a command says. Results go to stdout, as text or, with `--json`, as one JSON value a line; progress and failures go
- * to stderr, progress only where a person watches.
+ * to stderr, progress only where a person watches. Text is laid out for the terminal's width and never cut.
  */
 export interface Output {
   readonly json: boolean;
   readonly colour: boolean;
+  /** Of the terminal that results go to; null where they go to a file or a pipe. */
+  readonly width: number | null;
   line(text: string): void;
+  /** A line that is copied or parsed, and so is never broken: a command, JSON. */
+  asIs(text: string): void;
   /** One JSON value in `--json` mode; nothing otherwise. */
   value(value: unknown): void;
-  table(rows: readonly Readonly<Record<string, unknown>>[]): void;
+  table(rows: Rows): void;
+  /** Named facts in lines of their own; nothing in `--json` mode. */
+  facts(facts: Readonly<Record<string, unknown>>): void;
   progress(text: string): void;
   endProgress(): void;
   failure(failure: Failure): void;
 }
 
-export interface Streams {
-  readonly out: { write(text: string): unknown; readonly isTTY?: boolean };
-  readonly err: { write(text: string): unknown; readonly isTTY?: boolean };
+/** The part of a stream that is used. */
+interface Stream {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
 }
 
-/** Text from other people must not steer a terminal: control characters are shown, not sent. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point.
-export const printable = (text: string): string => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd');
+export interface Streams {
+  readonly out: Stream;
+  readonly err: Stream;
+}
 
-const shown = (value: unknown): string => {
-  if (value === null || value === undefined) return '';
-  if (typeof value === 'string') return printable(value.replaceAll('\n', '⏎'));
-  return typeof value === 'object' ? printable(JSON.stringify(value)) : String(value);
-};
+/** Narrower than this nothing can be read: the terminal may break lines itself. */
+const WIDTH_MIN = 40;
 
-const CELL_MAX = 60;
-const cut = (text: string): string => (text.length > CELL_MAX ? `${text.slice(0, CELL_MAX - 1)}…` : text);
+/** `COLUMNS` says it for a pipe too; without it a pipe has no width. */
+export function widthOfStream({ isTTY, columns }: Stream): number | null {
+  const said = Number(process.env['COLUMNS']);
+  const width = Number.isSafeInteger(said) && said > 0 ? said : isTTY === true ? columns : undefined;
+  return width === undefined || width <= 0 ? null : Math.max(WIDTH_MIN, width);
+}
 
 export function createOutput({ json, streams }: { readonly json: boolean; readonly streams: Streams }): Output {
   const { out, err } = streams;
   const colour = out.isTTY === true && process.env['NO_COLOR'] === undefined;
   const showsProgress = err.isTTY === true && !json;
+  const width = widthOfStream(out);
   let progressShown = false;
   const endProgress = () => {
     if (progressShown) err.write('\r\u001b[2K');
     progressShown = false;
   };
+  const laidOut = (text: string, columns: number | null): string =>
+    text
+      .split('\n')
+      .flatMap((line) => (columns === null ? [line] : wrapped(line, columns)))
+      .map((line) => `${line}\n`)
+      .join('');
+  const asIs = (text: string) => {
+    endProgress();
+    if (!json) out.write(text);
+  };
   return {
     json,
     colour,
-    line: (text) => {
-      endProgress();
-      if (!json) out.write(`${text}\n`);
-    },
+    width,
+    line: (text) => asIs(laidOut(text, width)),
+    asIs: (text) => asIs(`${text}\n`),
     value: (value) => {
       if (json) out.write(`${JSON.stringify(value)}\n`);
     },
     table: (rows) => {
       endProgress();
       if (json) for (const row of rows) out.write(`${JSON.stringify(row)}\n`);
-      else out.write(formatTable(rows));
+      else out.write(formatTable(rows, width));
     },
+    facts: (facts) => asIs(formatFacts(facts, width)),
     progress: (text) => {
       if (!showsProgress) return;
-      err.write(`\r\u001b[2K${cut(text)}`);
+      // One line that is drawn over: what does not fit is seen in a moment.
+      err.write(`\r\u001b[2K${wrapped(text, (widthOfStream(err) ?? 80) - 1)[0]}`);
       progressShown = true;
     },
     endProgress,
@@ -70,30 +96,14 @@ export function createOutput({ json, streams }: { readonly json: boolean; readon
         err.write(
           `${JSON.stringify({ error: { code: failure.code, what: failure.message, why: failure.why, next: failure.next } })}\n`,
         );
-      else err.write(`${printable(failure.message)}  [${failure.code}]\n${failure.why}\n${failure.next}\n`);
+      else {
+        const { message, code, why, next } = failure;
+        err.write(
+          laidOut(`${printable(message)}  [${code}]\n${printable(why)}\n${printable(next)}`, widthOfStream(err)),
+        );
+      }
       if (process.env['HOLDFAST_DEBUG'] !== undefined && failure.cause instanceof Error)
         err.write(`${failure.cause.stack}\n`);
     },
   };
-}
-
-export function formatTable(rows: readonly Readonly<Record<string, unknown>>[]): string {
-  const first = rows[0];
-  if (first === undefined) return '(no rows)\n';
-  const columns = Object.keys(first);
-  const cells = rows.map((row) => columns.map((column) => cut(shown(row[column]))));
-  const isNumeric = columns.map((column) => rows.every((row) => typeof row[column] === 'number'));
-  const widths = columns.map((column, at) =>
-    Math.max(column.length, ...cells.map((row) => (row[at] as string).length)),
-  );
-  const format = (row: readonly string[]) =>
-    row
-      .map((cell, at) =>
-        isNumeric[at] === true ? cell.padStart(widths[at] as number) : cell.padEnd(widths[at] as number),
-      )
-      .join('  ')
-      .trimEnd();
-  return [format(columns), widths.map((width) => '─'.repeat(width)).join('  '), ...cells.map(format)]
-    .map((line) => `${line}\n`)
-    .join('');
 }

@@ -60,8 +60,8 @@ function tellKept(output: Output, folder: string): void {
   output.value({ kept: folder });
   output.line(`\n   The files are in ${folder}. Look into them:`);
   for (const command of ['journal', 'doctor', 'query "select number, title, votes from issue limit 5"'])
-    output.line(`   npx holdfast replica ${command} --dir ${join(folder, 'ben')}`);
-  output.line(`   npx holdfast ledger verify --workspace demo --dir ${join(folder, 'ledger')}`);
+    output.asIs(`   npx holdfast replica ${command} --dir ${join(folder, 'ben')}`);
+  output.asIs(`   npx holdfast ledger verify --workspace demo --dir ${join(folder, 'ledger')}`);
 }
 
 type Ledger = Child<LedgerAsks>;

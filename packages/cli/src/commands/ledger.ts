@@ -1,4 +1,5 @@
-import type { Command } from 'commander';
+import type { Engine } from '@holdfast/ledger';
+import { type Command, Option } from 'commander';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 import type { CommandContext } from '../main.ts';
@@ -7,7 +8,7 @@ import { countOf, tokenFrom } from '../options.ts';
 
 /** Commands about a ledger: over HTTP for what a caller may see, on its folder for what only its operator may. */
 export function registerLedger(program: Command, context: CommandContext): void {
-  const ledger = program.command('ledger').description('look at a ledger');
+  const ledger = program.command('ledger').description('look at a ledger').addHelpText('after', WAYS_IN);
 
   ledger
     .command('status')
@@ -18,10 +19,14 @@ export function registerLedger(program: Command, context: CommandContext): void 
       const session = await ask(options, '/v1/session');
       const output = context.output();
       output.value(session);
-      output.line(`account       ${String(session['account'])}`);
-      output.line(`protocol      ${JSON.stringify(session['protocol'])}`);
-      output.line(`capabilities  ${(session['capabilities'] as string[]).join(', ') || '(none beyond the base)'}`);
-      output.line(`ledger time   ${String(session['serverTime'])}`);
+      const { min, max } = session['protocol'] as { readonly min: number; readonly max: number };
+      output.facts({
+        account: session['account'],
+        protocol: min === max ? min : `${min} to ${max}`,
+        capabilities: (session['capabilities'] as string[]).join(', ') || '(none beyond the base)',
+        'ledger time': session['serverTime'],
+      });
+      output.line('');
       const { workspaces } = (await ask(options, '/v1/workspaces')) as {
         workspaces: readonly Record<string, unknown>[];
       };
@@ -44,19 +49,21 @@ export function registerLedger(program: Command, context: CommandContext): void 
   ledger
     .command('usage')
     .description('what each log of a workspace holds; reads the ledger’s folder')
-    .requiredOption('--dir <folder>', 'the ledger’s folder')
+    .addOption(folderOption())
     .requiredOption('--workspace <name>', 'the workspace')
     .action(async (options: { dir: string; workspace: string }) => {
       await using opened = await openLedgerFolder(options.dir);
-      context
-        .output()
-        .table((await opened.engine.usage(options.workspace)) as unknown as readonly Record<string, unknown>[]);
+      const { dir, workspace } = options;
+      const usage = await opened.engine.usage(workspace);
+      if (usage.length === 0)
+        throw await notInFolder(opened.engine, { dir, what: `There is no workspace ${workspace}` });
+      context.output().table(usage as unknown as readonly Record<string, unknown>[]);
     });
 
   ledger
     .command('verify')
     .description('compute chain, state and signature of a log from its events, and compare; reads the ledger’s folder')
-    .requiredOption('--dir <folder>', 'the ledger’s folder')
+    .addOption(folderOption())
     .requiredOption('--workspace <name>', 'the workspace')
     .option('--log <name>', 'the log', 'main')
     .option('--problems <n>', 'how many problems to show', countOf('--problems', 1, 100), 20)
@@ -66,17 +73,14 @@ export function registerLedger(program: Command, context: CommandContext): void 
       output.progress(`Reading ${options.workspace}/${options.log} …`);
       const report = await opened.engine.verify({ workspace: options.workspace, log: options.log });
       if (report === null)
-        throw new Failure({
-          code: 'not-found',
-          what: `There is no log ${options.workspace}/${options.log} in ${options.dir}.`,
-          why: 'The folder holds other workspaces or logs, or none.',
-          next: '"holdfast ledger status" lists workspaces, "holdfast ledger logs --workspace NAME" the logs of one.',
-          exitCode: EXIT.wrongUse,
+        throw await notInFolder(opened.engine, {
+          dir: options.dir,
+          what: `There is no log ${options.workspace}/${options.log}`,
         });
       output.value(report);
-      output.line(`${report.events} events, ${report.entities} live entities`);
-      output.line(`chain      ${report.chain}`);
-      output.line(`signature  ${report.signature}`);
+      const { events, entities, chain, signature } = report;
+      output.facts({ events, 'live entities': entities, chain, signature });
+      output.line('');
       if (report.problems.length === 0) {
         output.line('Everything is as the events say.');
         return;
@@ -89,6 +93,34 @@ export function registerLedger(program: Command, context: CommandContext): void 
       );
     });
 }
+
+/** As "holdfast serve" has it. */
+const folderOption = () =>
+  new Option('--dir <folder>', 'the ledger’s folder').env('HOLDFAST_DIR').default('.holdfast/ledger');
+
+const WAYS_IN = `
+status and logs ask a running ledger: --ledger, and a token.
+usage and verify read its folder, beside it or without it: --dir, no token.`;
+
+/** Names what there is: who looks into a folder has no token to ask the ledger with. */
+async function notInFolder(engine: Engine, { dir, what }: { readonly dir: string; readonly what: string }) {
+  const names = (await engine.workspaces()).map(({ workspace }) => workspace);
+  const listed = names.slice(0, NAMED_MAX).join(', ') + (names.length > NAMED_MAX ? ', …' : '');
+  return new Failure({
+    code: 'not-found',
+    what: `${what} in ${dir}.`,
+    why:
+      names.length === 0
+        ? 'This folder holds no workspace.'
+        : `It holds ${names.length === 1 ? 'one workspace' : `${names.length} workspaces`}: ${listed}.`,
+    next:
+      names.length === 0
+        ? 'Give the folder of the ledger’s "store" with --dir.'
+        : 'Name one with --workspace; "holdfast ledger usage" lists the logs of one.',
+    exitCode: EXIT.wrongUse,
+  });
+}
+const NAMED_MAX = 20;
 
 async function ask(
   options: { readonly ledger: string; readonly tokenFile?: string },
@@ -124,5 +156,7 @@ async function ask(
       next: 'Set one of them. The token of a development ledger is "dev".',
       exitCode: EXIT.personNeeded,
     });
-  throw Object.assign(new Error(String(body['message'])), { code: body['code'] });
+  const { path: at, reason } = (body['details'] ?? {}) as { readonly path?: string; readonly reason?: string };
+  const what = `${String(body['message'])}${reason === undefined ? '' : ` "${at}": ${reason}.`}`;
+  throw Object.assign(new Error(what), { code: body['code'] });
 }

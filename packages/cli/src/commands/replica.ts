@@ -60,10 +60,12 @@ export function registerReplica(program: Command, context: CommandContext): void
       output.line(
         `${entry.id}  ${entry.kind}${entry.label === undefined ? '' : `  ${entry.label}`}  ${entry.entity.type}/${entry.entity.id}${entry.held > 0 ? `  (${entry.held} later writes wait for it)` : ''}`,
       );
-      for (const { field, base, mine, theirs, by } of entry.fields)
-        output.line(
-          `   ${field.padEnd(16)} base ${text(base)}   mine ${text(mine)}   theirs ${text(theirs)}${by === '' ? '' : ` (${by})`}`,
-        );
+      for (const { field, base, mine, theirs, by } of entry.fields) {
+        output.line(`   ${field}`);
+        output.line(`      base    ${text(base)}`);
+        output.line(`      mine    ${text(mine)}`);
+        output.line(`      theirs  ${text(theirs)}${by === '' ? '' : ` (${by})`}`);
+      }
     }
     if (!desk.some((entry) => entry.needs === 'answer')) return;
     output.line('The app decides: replica.desk.resolve(id, "mine"), "theirs", or the values to write.');
@@ -157,12 +159,13 @@ function showStatus(inspection: Inspection, output: Output): void {
   const counts = inspection.counts();
   const logs = inspection.logs();
   output.value({ owner, counts, logs });
-  output.line(`workspace   ${owner.workspace} of ${owner.account} at ${owner.ledger}`);
-  output.line(`replica     ${owner.replicaId}, generation ${owner.generation}`);
-  output.line(
-    `unsent      ${counts.unsent} (${counts.sending} sending, ${counts.waiting} waiting, ${counts.parked} parked, ${counts.held} held, ${counts.lost} lost)`,
-  );
-  output.line(`attention   ${counts.attention}`);
+  output.facts({
+    workspace: `${owner.workspace} of ${owner.account} at ${owner.ledger}`,
+    replica: `${owner.replicaId}, generation ${owner.generation}`,
+    unsent: `${counts.unsent} (${counts.sending} sending, ${counts.waiting} waiting, ${counts.parked} parked, ${counts.held} held, ${counts.lost} lost)`,
+    attention: counts.attention,
+  });
+  output.line('');
   if (!output.json)
     output.table(
       logs.map(({ log, stage, head, ledgerHead, blocked, lastSyncedAt }) => ({

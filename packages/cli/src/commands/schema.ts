@@ -18,7 +18,7 @@ export function registerSchema(program: Command, context: CommandContext): void 
     .action(async (file: string) => {
       const data = schemaData(await loadSchema(file));
       context.output().value(data);
-      context.output().line(JSON.stringify(data, null, 2));
+      context.output().asIs(JSON.stringify(data, null, 2));
     });
 
   schema
@@ -39,9 +39,14 @@ export function registerSchema(program: Command, context: CommandContext): void 
       const changes = before === null ? [] : checkSchema(before, data);
       const refused = changes.filter((change) => change.verdict === 'refused');
       output.value({ changes, refused: refused.length });
-      for (const { what, change, verdict, why } of changes)
-        output.line(
-          `${what.padEnd(24)} ${change.padEnd(36)} ${verdict === 'safe' ? 'safe' : 'REFUSED'}${why === undefined || why === '' ? '' : `: ${why}`}`,
+      if (!output.json && changes.length > 0)
+        output.table(
+          changes.map(({ what, change, verdict, why = '' }) => ({
+            what,
+            change,
+            verdict: verdict === 'safe' ? 'safe' : 'REFUSED',
+            why,
+          })),
         );
       if (changes.length === 0) output.line('No change.');
       if (refused.length > 0) {

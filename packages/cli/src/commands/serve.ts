@@ -42,15 +42,14 @@ export function registerServe(program: Command, context: CommandContext): void {
 async function serve(options: ServeOptions, output: Output): Promise<void> {
   const config = await effective(options);
   if (options.printConfig === true) {
-    output.line(JSON.stringify(shownConfig(config), null, 2));
+    output.asIs(JSON.stringify(shownConfig(config), null, 2));
     output.value(shownConfig(config));
     return;
   }
   const served = await serveLedger(config).catch((cause: unknown) => {
     throw notServed(cause, config);
   });
-  tell(served, options, output);
-  if (options.dev === true) output.line(`Files     ${resolve(config.store.sqlite)}`);
+  tell(served, options, config.store.sqlite, output);
   await stopped();
   output.line('Closing: no new work, goodbye to sockets, open requests finished.');
   await served.close();
@@ -123,16 +122,21 @@ function notServed(cause: unknown, config: LedgerConfig): unknown {
   return cause;
 }
 
-function tell(served: Served, options: ServeOptions, output: Output): void {
-  output.value({ url: served.url, admin: served.adminUrl, dev: options.dev === true });
-  output.line(`Ledger    ${served.url}`);
-  output.line(`Admin     ${served.adminUrl}/metrics  /healthz  /readyz`);
-  if (options.dev === true) {
-    output.line(
-      'Workspace dev (made on first use)   token dev   all roles   loopback only: not for data you care about',
-    );
-    output.line(`Try       curl -H 'Authorization: Bearer dev' ${served.url}/v1/session`);
-  }
+function tell({ url, adminUrl }: Served, options: ServeOptions, folder: string, output: Output): void {
+  const isDev = options.dev === true;
+  output.value({ url, admin: adminUrl, dev: isDev });
+  output.facts({
+    Ledger: url,
+    Admin: `${adminUrl}/metrics  /healthz  /readyz`,
+    ...(isDev
+      ? {
+          Workspace: 'dev, or any other: made on first use',
+          Token: 'dev, with all roles, on loopback only: not for data you care about',
+          Files: resolve(folder),
+        }
+      : {}),
+  });
+  if (isDev) output.asIs(`Try        curl -H 'Authorization: Bearer dev' ${url}/v1/session`);
 }
 
 const stopped = (): Promise<void> =>
