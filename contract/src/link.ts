@@ -104,6 +104,37 @@ export function linkContract(transport: LinkTransport): void {
       expect(sequences).toEqual([...sequences].sort((a, b) => a - b));
     });
 
+    test('[LK1 SC4] types at run time are told to every caller before the answer, and to whoever comes later', async () => {
+      const { host, link } = linked();
+      const typesTold = (of: Link) => {
+        const told: (readonly string[])[] = [];
+        of.listen({
+          welcome: ({ types }) => told.push(['welcome', ...Object.keys(types)]),
+          types: (types) => told.push(['types', ...Object.keys(types)]),
+        });
+        return told;
+      };
+      const other = linkTo(transport.carry(host.openChannel));
+      const [mine, theirs] = [typesTold(link), typesTold(other)];
+      await link.request('undoState', { scope: 'main' });
+      const schema = { fields: { paid: { kind: 'flag' } } };
+      const define: RecordedChange = { do: 'put', entity: 'holdfast.entity-type', id: 'bill', fields: { schema } };
+      await link.request('commit', commit([define, { ...create('b1', { paid: true }), entity: 'bill' }]), {
+        id: newId(),
+      });
+      expect(mine.at(-1)).toEqual(['types', 'bill']);
+      const { columns, rows } = await other.request('query', { sql: 'SELECT paid FROM bill', parameters: [] });
+      expect([columns, rows]).toEqual([[{ name: 'paid', entity: 'bill', field: 'paid', kind: 'flag' }], [[1]]]);
+      expect(theirs.at(-1)).toEqual(['types', 'bill']);
+      const late = linkTo(transport.carry(host.openChannel));
+      const told = await new Promise<readonly string[]>((resolve) =>
+        late.listen({ welcome: ({ types }) => resolve(Object.keys(types)) }),
+      );
+      expect(told).toEqual(['bill']);
+      // A welcome that was on its way says what is so when it arrives.
+      expect([mine, theirs].map((all) => all.at(-1)?.slice(1))).toEqual([['bill'], ['bill']]);
+    });
+
     test('[LK1 LQ1] equal live queries of two callers are one run', async () => {
       const { host, link, runs } = linked();
       const other = linkTo(transport.carry(host.openChannel));

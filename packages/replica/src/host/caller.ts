@@ -85,8 +85,11 @@ export class Caller implements Channel, Watcher {
     if (this.#isOpen) this.#parts.events.tell(tell);
   }
 
-  welcome(facts: Omit<Extract<Tell, { tell: 'welcome' }>, 'tell' | 'protocol'>): void {
-    this.#parts.clock.soon(() => this.tell({ tell: 'welcome', protocol: LINK_PROTOCOL, ...facts }));
+  /** Soon, with what is so then: what is told before it may be newer than what was so when the caller came. */
+  welcome(facts: () => Omit<Extract<Tell, { tell: 'welcome' }>, 'tell' | 'protocol'>): void {
+    this.#parts.clock.soon(() => {
+      if (this.#isOpen) this.tell({ tell: 'welcome', protocol: LINK_PROTOCOL, ...facts() });
+    });
   }
 
   end(fault: Fault): void {

@@ -161,12 +161,12 @@ export function openHost(parts: HostParts): Host {
         return caller;
       }
       callers.add(caller);
-      caller.welcome({
+      caller.welcome(() => ({
         status: publicStatus(sync.status, parts.place),
         undo: state.undoState('main'),
         types: state.types(),
         replicaId: state.identity.replicaId,
-      });
+      }));
       return caller;
     },
     get status() {
