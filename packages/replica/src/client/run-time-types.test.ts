@@ -58,12 +58,12 @@ const settled = async (...replicas: Replica<any>[]) => {
 };
 /** Every device has what the ledger has, bit by bit. */
 async function expectEqual(...replicas: Replica<any>[]): Promise<void> {
+  // First all send, then all have what the others sent.
+  for (const replica of [...replicas, ...replicas]) await replica.settle();
   const verified = await bench.ledger.ledger.engine.verify({ workspace: 'acme', log: 'main' });
   expect(verified?.problems).toEqual([]);
-  for (const replica of replicas) {
-    await replica.settle();
+  for (const replica of replicas)
     expect((await replica.facts())['logs']).toMatchObject([{ chain: verified?.chain, signature: verified?.signature }]);
-  }
 }
 const refusalOf = (promise: PromiseLike<unknown>) =>
   promise.then(
@@ -118,10 +118,18 @@ test('[SC4] a reopened replica keeps the type; it is widened for everybody; undo
   await settled(first);
   await first.close();
   const ben = await client.open('acme');
+  // At once: what is open knows the types.
+  await ben.commit((tx) => void entityNamed(tx, 'invoice').create({ id: 'one', number: '0' }), { undo: false });
+  await ben.commit((tx) => entityNamed(tx, 'invoice').delete('one'), { undo: false });
   expect(await ben.query(all)).toMatchObject([{ number: '1', paid: false, tags: [] }]);
 
+  // Both widen it in the same way, neither knowing of the other: that is one definition.
+  await ben.pause();
   await settled(ana);
+  await define(ben, wider);
   await define(ana, wider);
+  await settled(ana);
+  await ben.resume();
   await create(ana, '2', { due: '2027-01-01T00:00:00Z' });
   await settled(ana, ben);
   const due: Query<TestSchema, any> = (db) =>
@@ -132,6 +140,7 @@ test('[SC4] a reopened replica keeps the type; it is widened for everybody; undo
   ];
   expect([await ana.query(due), await ben.query(due)]).toEqual([rows, rows]);
   await ben.undo.undo();
+  expect(ben.undo.can).toBe(false);
   await settled(ben, ana);
   expect(await ana.query(due)).toEqual([rows[1]]);
   await ben.undo.redo();
@@ -168,7 +177,7 @@ test('[SC4 ST2 LG4] of two types of one name that were defined at once the later
   // What everybody has is what is shown, and what is written.
   expect(await ben.query(all)).toEqual([{ number: '1', paid: false, tags: [], seen: 0 }]);
   await create(ben, '2');
-  await expectEqual(ana);
+  await expectEqual(ana, ben);
   // Whoever insists is refused: the fields of the first one keep their kinds.
   expect(await refusalOf(ben.desk.resolve(item?.id as string, 'mine'))).toMatchObject({ code: 'invalid-change' });
   await ben.desk.resolve(item?.id as string, 'theirs');
