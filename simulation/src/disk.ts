@@ -8,10 +8,21 @@ export interface Disk {
 
 const WRITES = /^\s*(?:insert|update|delete|replace|with\b[\s\S]*\b(?:insert|update|delete)\b)/i;
 
+/** By statement: an engine has a few hundred, and asks for them again and again. */
+const known = new Map<string, boolean>();
+const KNOWN_MAX = 2_000;
+
+function isWrite(sql: string): boolean {
+  const before = known.get(sql);
+  if (before !== undefined) return before;
+  const is = WRITES.test(sql);
+  if (known.size < KNOWN_MAX) known.set(sql, is);
+  return is;
+}
 /** A database that fails as SQLite does (`SQLITE_FULL`) while its disk is full. */
 export function onDisk(database: Database, disk: Disk): Database {
   const check = (sql: string): void => {
-    if (disk.isFull && WRITES.test(sql)) throw new DatabaseFault('storage-full', 'database or disk is full', null);
+    if (disk.isFull && isWrite(sql)) throw new DatabaseFault('storage-full', 'database or disk is full', null);
   };
   return {
     exec: (sql) => {
@@ -20,7 +31,7 @@ export function onDisk(database: Database, disk: Disk): Database {
     },
     prepare: (sql) => {
       const statement = database.prepare(sql);
-      return WRITES.test(sql) ? checked(statement, () => check(sql)) : statement;
+      return isWrite(sql) ? checked(statement, () => check(sql)) : statement;
     },
     prepareQuery: (sql) => database.prepareQuery(sql),
     function: (name, run) => database.function(name, run),
