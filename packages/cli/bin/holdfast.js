@@ -8,5 +8,10 @@ if (Number(major) < 24) {
   );
   process.exit(1);
 }
+// Whoever read it has seen enough: "head", a pager that was closed.
+process.stdout.on('error', (cause) => {
+  if (cause.code !== 'EPIPE') throw cause;
+  process.exit();
+});
 const { run } = await import('../src/main.ts');
 process.exitCode = await run(process.argv.slice(2));
