@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { type Engine, openEngineReadOnly } from '@holdfast/ledger';
+import type { Engine } from '@holdfast/ledger';
 import { EXIT } from './exit-codes.ts';
 import { Failure } from './failure.ts';
 
@@ -13,6 +13,8 @@ export async function openLedgerFolder(dir: string): Promise<{ readonly engine: 
       next: 'Give that folder with --dir.',
       exitCode: EXIT.wrongUse,
     });
+  // Who asks a ledger over HTTP need not load one.
+  const { openEngineReadOnly } = await import('@holdfast/ledger');
   const engine = openEngineReadOnly(dir);
   return { engine, [Symbol.asyncDispose]: () => engine.close() };
 }

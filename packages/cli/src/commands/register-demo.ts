@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { CommandContext } from '../main.ts';
 import { countOf } from '../options.ts';
-import { runDemo } from './demo.ts';
 
 export function registerDemo(program: Command, context: CommandContext): void {
   program
@@ -13,6 +12,7 @@ export function registerDemo(program: Command, context: CommandContext): void {
     .option('--file <path>', 'issues to import instead, one JSON object a line')
     .option('--keep', 'keep the files, to look around in them', false)
     .action(async (options: { issues: number; file?: string; keep: boolean }) => {
+      const { runDemo } = await import('./demo.ts');
       context.exit(await runDemo(options, context.output()));
     });
 }
