@@ -157,9 +157,9 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     name: 'read-without-access',
     fault: 'Anybody with any account reads any workspace.',
     file: 'packages/ledger/src/http/app.ts',
-    find: "      if (actor === null) return refuse(c, refusedBy('not-found'));\n      return answer(c, await run(actor, ref, new Query(c)));",
+    find: "      if (actor === null) return refuse(c, refusedBy('not-found'));\n      const problem = nameProblem(ref);\n      if (problem !== null) return refuse(c, problem);\n      return answer(c, await run(actor, ref, new Query(c)));",
     replace:
-      "      return answer(c, await run(actor ?? { account: caller.account, role: 'reader' }, ref, new Query(c)));",
+      "      const problem = nameProblem(ref);\n      if (problem !== null) return refuse(c, problem);\n      return answer(c, await run(actor ?? { account: caller.account, role: 'reader' }, ref, new Query(c)));",
     tests: ['packages/ledger/src/http/app.test.ts', 'tests/black-box.test.ts'],
   },
   {
