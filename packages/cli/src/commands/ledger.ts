@@ -62,7 +62,9 @@ export function registerLedger(program: Command, context: CommandContext): void 
 
   ledger
     .command('verify')
-    .description('compute chain, state and signature of a log from its events, and compare; reads the ledger’s folder')
+    .description(
+      'compare a log with its events: chain, state, signature, remembered requests, fences, counters; reads the ledger’s folder',
+    )
     .addOption(folderOption())
     .requiredOption('--workspace <name>', 'the workspace')
     .option('--log <name>', 'the log', 'main')

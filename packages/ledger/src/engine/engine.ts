@@ -222,7 +222,25 @@ export interface VerifyReport {
   readonly problems: readonly VerifyProblem[];
 }
 export interface VerifyProblem {
-  readonly what: 'version' | 'chain' | 'entity-version' | 'entity' | 'signature' | 'operation' | 'draft';
+  readonly what:
+    | 'version'
+    | 'chain'
+    | 'entity-version'
+    | 'entity'
+    | 'signature'
+    | 'draft'
+    /** The medium: what the database says of its own pages and indexes. */
+    | 'file'
+    /** Where operations begin and end, and how many there are. */
+    | 'operation'
+    /** Ids of requests, actions and events, by which what comes again is known (LG2). */
+    | 'remembered'
+    /** The list of one entity's events. */
+    | 'history'
+    /** Generations, permits, proven positions (LG8, RT7). */
+    | 'fence'
+    /** Numbers that were given, and their counters (LG7). */
+    | 'serial';
   readonly version?: number;
   readonly entity?: { readonly type: string; readonly id: string };
   readonly expected: string;

@@ -56,10 +56,24 @@ export interface LedgerStore {
     proven: readonly { readonly replica: string; readonly version: number }[],
   ): MaybePromise<void>;
   usage(workspace: string): MaybePromise<readonly UsageRow[] | undefined>;
+  /**
+   * Where what the store says twice about a log differs: its medium and indexes, the ids that it remembers, the events of
+   * each entity, fences, counters. Reads everything, in one snapshot, and changes nothing; at most `max` findings.
+   */
+  examine(ref: StoreRef, max: number): MaybePromise<readonly StoreFinding[] | undefined>;
 
   /** A hint that another node appended to a log, or raised a replica's generation. An embedded store has none. */
   watch?(listener: (hint: StoreHint) => void): () => void;
   close(): MaybePromise<void>;
+}
+
+/** A payload does not belong in one: ids and numbers only. */
+export interface StoreFinding {
+  readonly what: 'file' | 'operation' | 'remembered' | 'history' | 'fence' | 'serial';
+  readonly version?: number;
+  readonly entity?: { readonly type: string; readonly id: string };
+  readonly expected: string;
+  readonly found: string;
 }
 
 export interface StoreRef {

@@ -24,6 +24,7 @@ import {
   type LedgerStore,
   type LogRow,
   type PageRows,
+  type StoreFinding,
 } from './store-port.ts';
 
 const PROBLEMS_MAX = 100;
@@ -32,8 +33,8 @@ const ENTITIES_PER_READ = 512;
 
 /**
  * Computes a log from its events and compares it with what is stored: chain at every version, dense numbers, the folded
- * state of every entity, the state signature after every operation. Reads page by page and holds the folded state in
- * memory. Changes nothing; what is appended meanwhile is not looked at. Null where the log is absent.
+ * state of every entity, the state signature after every operation. Then the store compares what it says twice: ids, fences,
+ * counters, its file. Reads page by page and holds the folded state in memory. Changes nothing; what is appended meanwhile is not looked at. Null where the log is absent.
  */
 export async function verifyLog(store: LedgerStore, ref: LogRef, digest: Digest): Promise<VerifyReport | null> {
   const log = await store.log(ref);
@@ -63,6 +64,7 @@ export async function verifyLog(store: LedgerStore, ref: LogRef, digest: Digest)
       if (rows?.more !== true || after === null) break;
     }
   check.compareMissing();
+  check.add((await store.examine(ref, PROBLEMS_MAX)) ?? []);
   return check.report();
 }
 
@@ -160,6 +162,12 @@ class LogCheck {
     for (const [key, { state, isErased }] of this.#entities)
       if (state !== undefined && !isErased && !this.#seen.has(key))
         this.#compare('entity', { entity: { type: state.type, id: state.id } }, 'present', 'absent');
+  }
+
+  add(found: readonly StoreFinding[]): void {
+    for (const { expected, found: is, ...where } of found)
+      if (this.#problems.length < PROBLEMS_MAX)
+        this.#problems.push({ ...where, expected: shortened(expected), found: shortened(is) });
   }
 
   report(): VerifyReport {

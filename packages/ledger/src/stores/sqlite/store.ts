@@ -186,6 +186,7 @@ export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
       read(workspace, (file) => recordProvenIn(file, log, proven));
     },
     usage: (workspace) => read(workspace, usageOf),
+    examine: ({ workspace, log }, max) => read(workspace, (file) => file.examine(log, max)),
     close: () => {
       if (isClosed) return;
       isClosed = true;

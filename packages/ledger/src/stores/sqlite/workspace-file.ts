@@ -3,7 +3,8 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type Logger, type Platform, randomHex } from '@holdfast/core';
 import { loggedError } from '../../engine/logged-error.ts';
-import { type EpochRow, type LogRow, type NewLog, StoreFault } from '../../engine/store-port.ts';
+import { type EpochRow, type LogRow, type NewLog, StoreFault, type StoreFinding } from '../../engine/store-port.ts';
+import { examineLog } from './examine.ts';
 import { FileProof } from './file-proof.ts';
 import { placeAfterLog, placeOf, prepareFile } from './format.ts';
 import { logRow, type SqlRow } from './rows.ts';
@@ -112,6 +113,13 @@ export class WorkspaceFile {
     return (
       ((this.sql.chainAt.get(placeOf(key, version)) as SqlRow | undefined)?.['chain'] as string | undefined) ?? null
     );
+  }
+
+  /** Undefined where the log is absent. */
+  examine(name: string, max: number): readonly StoreFinding[] | undefined {
+    this.assertSound();
+    const log = this.log(name);
+    return log === undefined ? undefined : examineLog(this.#db, log, this.#parts.platform.digest, max);
   }
 
   createLog(name: string, log: NewLog): boolean {
