@@ -92,9 +92,16 @@ export function cellsTaken(): TakenCells {
 /** Watches the rows of one device's outbox and obligations, as this connection changes them. */
 export function watchOutbox(database: Database): void {
   const left = new Map<SqlValue, string>();
-  database.function('world_moved', (from, to, isOtherRequest, isJudged, isHeld, isMissing) => {
+  const others = new Set<SqlValue>();
+  database.function('world_moved', (from, to, action, isJudged, isHeld, isMissing) => {
+    // Its new request id is written first, its new state after it.
+    const isOtherRequest = others.delete(action as SqlValue);
     const signal = signalOf({ from: `${from}`, to: `${to}`, isOtherRequest, isJudged, isHeld, isMissing });
     take(signal === null ? `unlisted ${from} to ${to}` : `operation ${from} ${signal}`);
+    return null;
+  });
+  database.function('world_other', (action) => {
+    others.add(action as SqlValue);
     return null;
   });
   database.function('world_left', (action, state) => {
@@ -116,9 +123,11 @@ export function watchOutbox(database: Database): void {
 
 const TRIGGERS = `
 CREATE TEMP TRIGGER IF NOT EXISTS world_moved AFTER UPDATE ON main.hf_outbox WHEN old.state <> new.state BEGIN
-  SELECT world_moved(old.state, new.state, old.request_id <> new.request_id, new.judge_at IS NOT NULL,
+  SELECT world_moved(old.state, new.state, new.action_id, new.judge_at IS NOT NULL,
     new.held_by IS NOT NULL, ifnull(json_extract(new.fault, '$.code') = 'prior-missing', 0));
 END;
+CREATE TEMP TRIGGER IF NOT EXISTS world_rebased_by_merge AFTER UPDATE OF request_id ON main.hf_outbox
+WHEN old.request_id <> new.request_id AND old.state = 'waiting' BEGIN SELECT world_other(new.action_id); END;
 CREATE TEMP TRIGGER IF NOT EXISTS world_left AFTER DELETE ON main.hf_outbox BEGIN SELECT world_left(old.action_id, old.state); END;
 CREATE TEMP TRIGGER IF NOT EXISTS world_ended AFTER INSERT ON main.hf_outcome BEGIN
   SELECT world_ended(new.action_id, json_extract(new.outcome, '$.state'));
@@ -138,7 +147,7 @@ END;`;
 function signalOf(move: {
   readonly from: string;
   readonly to: string;
-  readonly isOtherRequest: unknown;
+  readonly isOtherRequest: boolean;
   readonly isJudged: unknown;
   readonly isHeld: unknown;
   readonly isMissing: unknown;
@@ -149,6 +158,6 @@ function signalOf(move: {
   if (move.to === 'waiting') return move.isJudged === 1 ? 'must-judge' : 'postponed';
   if (move.from === 'sending') return move.isHeld === 1 || move.isMissing === 1 ? 'prior-missing' : 'restarted';
   // What waited, to be sent: as something else, or not for now, or as it was.
-  if (move.isOtherRequest === 1) return 'rebased';
+  if (move.isOtherRequest) return 'rebased';
   return move.isHeld === 1 ? 'held' : 'asked-again';
 }

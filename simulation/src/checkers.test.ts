@@ -1,9 +1,9 @@
 import type { StoredEvent } from '@holdfast/core';
 import { expect, test } from 'vitest';
+import { calmWorld, invariants } from './calm-world.fixture.ts';
 import { checkQuiet, checkStep } from './checkers.ts';
-import { removeFolder } from './ledger.ts';
 import { checkEntityChains, checkOwnOrder, compareNotes, foldPlainly } from './oracle.ts';
-import { createWorld, type World } from './world.ts';
+import type { World } from './world.ts';
 
 /** A checker that cannot fail is a defect: each is shown the violation that it is for. */
 const stored = (version: number, actionId: string, entityVersion: number, more: Partial<StoredEvent> = {}) =>
@@ -17,23 +17,6 @@ const stored = (version: number, actionId: string, entityVersion: number, more: 
     change: { op: 'create', fields: { title: 'one' } },
     ...more,
   }) as StoredEvent;
-const invariants = (found: readonly { readonly invariant: string }[]) => [
-  ...new Set(found.map((one) => one.invariant)),
-];
-
-async function calmWorld(): Promise<{ world: World; end: () => void }> {
-  const world = createWorld(3, { devices: 2, faults: [] });
-  await world.time.advance(30_000);
-  for (const title of ['one', 'two']) world.devices[0]?.commit((tx) => tx.note.create({ title }));
-  await world.time.advance(30_000);
-  const end = () => {
-    for (const device of world.devices) device.crash();
-    world.ledger.kill();
-    removeFolder(world.folder);
-  };
-  return { world, end };
-}
-
 test('[I10] a fork in an entity, and a base that never stood, are found', () => {
   expect(checkEntityChains([stored(1, 'a', 1), stored(2, 'b', 2)])).toEqual([]);
   expect(invariants(checkEntityChains([stored(1, 'a', 1), stored(2, 'b', 1)]))).toEqual(['I10']);

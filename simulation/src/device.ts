@@ -13,6 +13,8 @@ import {
   schemaData,
   type Tx,
   uuidv7,
+  type WireRequest,
+  type WireResponse,
 } from '@holdfast/core';
 import {
   createDeviceNetwork,
@@ -27,6 +29,9 @@ import { watchAside } from './aside.ts';
 import { watchOutbox } from './cells.ts';
 import { type Disk, onDisk, unlessFull } from './disk.ts';
 import { keepingPushes, type SentPush } from './repeat.ts';
+import type { Violation } from './violation.ts';
+import { owedNothing, type RowWatch, watchRows } from './watch-rows.ts';
+import { createSentWatch, type SentWatch } from './watch-sent.ts';
 
 /**
  * One device of a world: the real replica engine on a real SQLite file. It can crash, restart, be copied, wake up as it was
@@ -45,6 +50,12 @@ export interface SimulatedDevice<S extends Schema> {
   readonly pushes: readonly SentPush[];
   /** Where each log of its file stood when it was looked at last, and by which run of the host. */
   readonly seenAt: Map<string, { readonly engine: EngineDevice; readonly epoch: string | null; readonly head: number }>;
+  /** Somebody on the way who answers in the ledger's place, or changes what it says. Null: nobody. */
+  meddler: Meddler | null;
+  /** Looks at each request as it leaves. */
+  readonly sent: SentWatch;
+  /** What was seen while it worked. Taken once. */
+  takeFlaws(): readonly Violation[];
   /** What it shows to the ledger: another one after each sign-in. */
   readonly token: string;
   signIn(): void;
@@ -80,6 +91,12 @@ export interface SimulatedDevice<S extends Schema> {
   close(): Promise<void>;
 }
 
+/** `honest` asks the ledger, as if nobody stood between. */
+export type Meddler = (
+  request: { readonly url: string } & WireRequest,
+  honest: () => Promise<WireResponse>,
+) => Promise<WireResponse>;
+
 export interface DeviceParts<S extends Schema> {
   readonly name: string;
   readonly account: string;
@@ -104,7 +121,17 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   const said = new Map<string, readonly EventDraft[]>();
   const inherited = new Set<string>();
   const pushes: SentPush[] = [];
-  const fetch = keepingPushes(network.fetch, pushes);
+  const flaws: Violation[] = [];
+  const flawed = (of: Omit<Violation, 'device'>): void => void flaws.push({ ...of, device: name });
+  const sent = createSentWatch(flawed);
+  const rows = new Map<EngineDevice, RowWatch>();
+  let newestGeneration = 0;
+  const fetch = keepingPushes((url, request) => {
+    const { meddler } = self;
+    return meddler === null
+      ? network.fetch(url, request)
+      : meddler({ url, ...request }, () => network.fetch(url, request));
+  }, pushes);
   const disk: Disk = { isFull: false };
   let signIns = 0;
   const tokenNow = () => `${parts.account}/writer/${name}-${signIns}`;
@@ -128,12 +155,21 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       platform: { clock, random: random.fork(`start-${starts}`), digest: parts.platform.digest },
       database: self.openDatabase?.(file) ?? onDisk(through(openNodeDatabase({ file })), disk),
       token: tokenNow,
-      fetch,
+      // Before it can be lost on the way: what counts is that it left. A host that was outranked answers for itself.
+      fetch: (url, request) => {
+        sent.leaves(opened.database, { url, ...request });
+        return fetch(url, request);
+      },
       openSocket: network.openSocket,
     });
     try {
+      const generation = opened.state.identity.generation;
+      if (generation <= newestGeneration)
+        flawed({ invariant: 'I23', what: `a host began at generation ${generation}, after ${newestGeneration}` });
+      newestGeneration = generation;
       watchOutbox(opened.database);
       watchAside(opened.database, waited);
+      rows.set(opened, watchRows(opened.database, flawed));
       opened.sync.start();
     } catch (cause) {
       clock.stop();
@@ -157,6 +193,14 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     disk,
     pushes,
     seenAt: new Map(),
+    meddler: null,
+    sent,
+    takeFlaws: () => {
+      const owing = engine === null ? undefined : rows.get(engine)?.takeOwing();
+      if (engine !== null && owing !== undefined)
+        for (const what of owedNothing(engine.database, owing)) flawed({ invariant: 'I21', what });
+      return flaws.splice(0);
+    },
     get token() {
       return tokenNow();
     },
@@ -168,6 +212,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       kept = new Set(resolved);
     },
     forget: () => {
+      newestGeneration = 0;
       for (const action of [...resolved]) {
         mayBeBoth.add(action);
         if (!kept.has(action)) resolved.delete(action);
@@ -188,7 +233,9 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       if (outcome.value.eventIds.length > 0) {
         resolved.add(actionId);
         const row = engine.database.prepare('SELECT drafts FROM main.hf_outbox WHERE action_id = ?').get(actionId);
-        said.set(actionId, JSON.parse((row?.['drafts'] as string | undefined) ?? '[]') as EventDraft[]);
+        const drafts = JSON.parse((row?.['drafts'] as string | undefined) ?? '[]') as EventDraft[];
+        said.set(actionId, drafts);
+        for (const what of notShown(engine.database, drafts)) flawed({ invariant: 'I18', what });
       }
       return actionId;
     },
@@ -238,6 +285,21 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     },
   };
   return self;
+}
+
+/** I18: what was committed here a moment ago, and is not what a reader sees. A value under a rule may lose to another. */
+function notShown(database: Database, drafts: readonly EventDraft[]): readonly string[] {
+  return drafts.flatMap(({ entityType, entityId, change }) => {
+    if (entityType !== 'note' || change.op === 'put') return [];
+    const row = database.prepare('SELECT * FROM note WHERE id = ?').get(entityId);
+    if (change.op === 'delete') return row === undefined ? [] : [`note ${entityId} was deleted here, and is shown`];
+    const values = Object.entries(change.op === 'update' ? (change.set ?? {}) : change.fields);
+    return values.flatMap(([field, value]) =>
+      typeof value !== 'string' || row?.[field] === value
+        ? []
+        : [`note ${entityId} ${field} was set to ${value}, and is shown as ${row?.[field]}`],
+    );
+  });
 }
 
 export const removeFile = (file: string): void => {

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { unreachableCells, writeCells } from './coverage.ts';
+import { unreachableCells, writeCells, writeSample } from './coverage.ts';
 import { FAULTS, type FaultClass } from './fault-classes.ts';
 import { LASTING, type LastingKind } from './lasting.ts';
 import { createPool } from './pool.ts';
@@ -10,7 +10,7 @@ import { summaryLines, summaryOf } from './summary.ts';
 
 const USAGE = `npm run simulate -- [--seeds N | --hours H] [--from S] [--faults a,b | none] [--lasting a | none] [--steps N] [--devices N] [--logs 1|2]
                     [--workers N] [--once] [--trace] [--no-shrink] [--json]
-                    [--write-cells FILE]
+                    [--write-cells FILE] [--write-sample]
 faults: ${FAULTS.join(', ')}
 lasting: ${LASTING.join(', ')}; drawn for one seed in five`;
 
@@ -27,6 +27,7 @@ const { values } = parseArgs({
     workers: { type: 'string' },
     once: { type: 'boolean', default: false },
     'write-cells': { type: 'string' },
+    'write-sample': { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
     'no-shrink': { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
@@ -75,6 +76,7 @@ async function main(): Promise<boolean> {
   const seconds = (performance.now() - started) / 1000;
   const summary = summaryOf(results);
   for (const line of summaryLines(summary, seconds, unreachableCells())) say(line);
+  if (values['write-sample']) writeSample(results, options.faults);
   if (values['write-cells'] !== undefined) writeCells(values['write-cells'], results);
   if (values.json)
     console.log(

@@ -1,5 +1,5 @@
 import type { Json, StoredEvent } from '@holdfast/core';
-import type { Violation } from './checkers.ts';
+import type { Violation } from './violation.ts';
 
 /**
  * What a log says, worked out in the plainest way, with nothing of the engine: no rules, no columns, no signatures. Events

@@ -67,4 +67,5 @@ const died = (seed: number, cause: unknown): SeedResult => ({
   traceHash: '',
   cells: [],
   unlisted: [],
+  hasCoda: false,
 });

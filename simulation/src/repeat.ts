@@ -1,5 +1,5 @@
 import type { Fetch } from '@holdfast/core';
-import type { Violation } from './checkers.ts';
+import type { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
 /** A push as it left a device, kept to be sent once more, long after it was answered (F72). */

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
 import { cellsTaken, watchCells } from './cells.ts';
 import { checkQuiet, checkStep, type Violation } from './checkers.ts';
+import { hasCoda, playCoda } from './coda.ts';
 import type { FaultClass } from './fault-classes.ts';
 import { heal } from './faults.ts';
 import { beginLasting, drawLasting, isApart, type LastingKind } from './lasting.ts';
 import { removeFolder } from './ledger.ts';
 import { attend } from './people.ts';
+import { isQuiet } from './quiet.ts';
 import { step } from './step.ts';
 import { createWorld, type World } from './world.ts';
 
@@ -21,6 +23,8 @@ export interface SeedResult {
   /** Cells of the machines that it took, and moves that no cell allows. */
   readonly cells: readonly string[];
   readonly unlisted: readonly string[];
+  /** Plays were played after the storm. */
+  readonly hasCoda: boolean;
   /** Equal for equal seeds: this tests the simulator itself. */
   readonly traceHash: string;
 }
@@ -33,6 +37,8 @@ export interface SeedOptions {
   readonly faults?: readonly FaultClass[];
   /** Drawn from the seed unless given; null: none. */
   readonly lasting?: LastingKind | null;
+  /** Plays after the storm; drawn from the seed unless given. */
+  readonly coda?: boolean;
   /** The same world once more: it must be the same to the last line. */
   readonly twice?: boolean;
   readonly trace?: (line: string) => void;
@@ -68,6 +74,7 @@ async function runOnce(seed: number, options: SeedOptions): Promise<SeedResult> 
   const lasting = options.lasting === undefined ? drawLasting(world.random) : options.lasting;
   const violations: Violation[] = [];
   let steps = 0;
+  let isCoda = false;
   try {
     for (; steps < (options.steps ?? STEPS) && violations.length === 0; steps += 1) {
       await step(world);
@@ -84,6 +91,8 @@ async function runOnce(seed: number, options: SeedOptions): Promise<SeedResult> 
         return isQuiet(world);
       }, QUIET_MS);
       violations.push(...(await checkQuiet(world)), ...(await checkTabs(world)));
+      isCoda = options.coda ?? hasCoda(world);
+      if (violations.length === 0 && isCoda) violations.push(...(await playCoda(world)), ...(await checkQuiet(world)));
     }
   } catch (cause) {
     violations.push({
@@ -92,6 +101,7 @@ async function runOnce(seed: number, options: SeedOptions): Promise<SeedResult> 
     });
   }
   const { cells, unlisted, merged, parked } = cellsTaken();
+  for (const move of unlisted) violations.push({ invariant: 'OB7', what: `a move that no cell allows: ${move}` });
   const result: SeedResult = {
     seed,
     faults: [...world.faults],
@@ -103,6 +113,7 @@ async function runOnce(seed: number, options: SeedOptions): Promise<SeedResult> 
     traceHash: hashOf(world),
     cells,
     unlisted,
+    hasCoda: isCoda,
   };
   for (const device of world.devices) device.crash();
   world.ledger.kill();
@@ -127,42 +138,6 @@ async function aftermath(world: World, kind: LastingKind): Promise<void> {
     attend(world);
     await world.time.advance(10_000);
   }
-}
-
-/**
- * Nothing flows, nothing is owed, and everybody is at one head of each log; who stands apart is not waited for. Looked at
- * after every event of the world, so that what costs least comes first.
- */
-function isQuiet(world: World): boolean {
-  const { devices, logs, tabs } = world;
-  return (
-    logs.every((log) => isOneHead(world, log)) &&
-    tabs.every((tab) => tab.unanswered === 0 || isApart(world, tab.device)) &&
-    devices.every((device) => isApart(world, device) || device.engine?.coordinator.obligations.open().length === 0) &&
-    devices.every((device) => isLive(world, device))
-  );
-}
-
-function isOneHead(world: World, log: string): boolean {
-  const heads = new Set<number>();
-  for (const device of world.devices) {
-    if (isApart(world, device, log)) continue;
-    const { engine } = device;
-    const followed = engine?.state.log(log);
-    if (engine === null || followed?.stage !== 'visible' || engine.state.flowing(log) > 0) return false;
-    heads.add(followed.head);
-  }
-  return heads.size <= 1;
-}
-
-/** As a whole, or with each log that it has not lost. */
-function isLive(world: World, device: World['devices'][number]): boolean {
-  const status = device.engine?.sync.status;
-  if (isApart(world, device))
-    return world.logs.every(
-      (log) => isApart(world, device, log) || status?.logs.find((one) => one.log === log)?.phase === 'live',
-    );
-  return status?.phase === 'live';
 }
 
 /** What the files tell at the end. A copied file tells of its original's life, too; a lost one tells nothing. */

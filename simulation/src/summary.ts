@@ -46,6 +46,8 @@ const LISTED_MAX = 20;
 /** For people. `listed`: cells of which is known that no world takes them. */
 export function summaryLines(summary: Summary, seconds: number, listed: ReadonlySet<string>): readonly string[] {
   const { seeds, failed, steps, simulatedHours, counts, machines } = summary;
+  const unreached = new Set(summary.unreached);
+  const stale = [...listed].filter((cell) => !unreached.has(cell));
   const news = summary.unreached.filter((cell) => !listed.has(cell));
   return [
     `${seeds} seeds, ${failed} failed, ${simulatedHours.toFixed(1)} simulated hours, ${steps} steps in ${seconds.toFixed(1)} s (${Math.round(steps / seconds)} steps/s)`,
@@ -60,6 +62,7 @@ export function summaryLines(summary: Summary, seconds: number, listed: Readonly
       : [
           `not reached, and not listed as unreachable: ${news.slice(0, LISTED_MAX).join('; ')}${news.length > LISTED_MAX ? `; and ${news.length - LISTED_MAX} more (--json names all)` : ''}`,
         ]),
+    ...(stale.length === 0 ? [] : [`reached, though listed as unreachable: ${stale.join('; ')}`]),
     ...(summary.unlisted.length === 0 ? [] : [`moves that no cell allows: ${summary.unlisted.join('; ')}`]),
   ];
 }

@@ -10,7 +10,8 @@ import { openDatabase } from './stores/sqlite/workspace-file.ts';
 
 /**
  * A whole ledger in a test's own process: real engine, real SQLite store, real doors, on the clock it is given. A token is
- * the account's own name, `name/role` or `name/role/session`; every workspace is open to it until it is revoked.
+ * the account's own name, `name/role` or `name/role/session`; every workspace is open to it until it is revoked. The role
+ * `stranger` opens none, and `former` is a writer whose time has ended.
  */
 export interface TestLedger {
   readonly engine: Engine;
@@ -63,6 +64,8 @@ export function createTestLedger({
   const callerOf = (token: string | null) => {
     if (token === null || token === '' || isRevoked(token)) return null;
     const [account, role = 'writer'] = token.split('/');
+    if (role === 'stranger') return { account: account as string, grants: {} };
+    if (role === 'former') return { account: account as string, grants: { '*': 'writer' as const }, expiresAtMs: 0 };
     return { account: account as string, grants: { '*': role as Actor['role'] } };
   };
   let names = 0;

@@ -132,7 +132,18 @@ async function runSeeds(folder: string, { seeds, from, timeoutMs }: TrialOptions
   const none = { seeds, caught: null, invariants: {}, firstSeed: null, message: null } as const;
   if (seeds === 0) return { ...none, outcome: 'passed', caught: 0, ms: 0 };
   const ended = await runNode(
-    ['simulation/src/main.ts', '--seeds', `${seeds}`, '--from', `${from}`, '--workers', '1', '--no-shrink', '--json'],
+    [
+      'simulation/src/main.ts',
+      '--seeds',
+      `${seeds}`,
+      '--from',
+      `${from}`,
+      '--workers',
+      '1',
+      '--once',
+      '--no-shrink',
+      '--json',
+    ],
     { cwd: folder, timeoutMs },
   );
   const { ms } = ended;

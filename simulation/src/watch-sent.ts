@@ -1,0 +1,76 @@
+import { type Database, type EventDraft, HEADERS, type WireRequest } from '@holdfast/core';
+import type { Violation } from './violation.ts';
+
+/**
+ * What may leave a device, looked at the moment it leaves, with nothing but the request and the rows of its file. Held
+ * against it: the permit that it names has started (I20), nothing is sent under a second id as it was (I21), and nothing
+ * before what it builds on (I17, ST2).
+ */
+export interface SentWatch {
+  /** `database`: of the host that runs now. */
+  leaves(database: Database, request: { readonly url: string } & Pick<WireRequest, 'headers' | 'body'>): void;
+}
+
+interface Operation {
+  readonly requestId: string;
+  readonly actionId: string;
+  readonly events: readonly EventDraft[];
+  readonly needs?: readonly string[];
+}
+
+const KEPT_MAX = 2_000;
+
+export function createSentWatch(found: (violation: Omit<Violation, 'device'>) => void): SentWatch {
+  /** By the bytes of its events: the request id under which an operation was sent first. */
+  const sentAs = new Map<string, string>();
+
+  const noteIds = (operations: readonly Operation[]): void => {
+    for (const { requestId, actionId, events } of operations) {
+      const bytes = JSON.stringify(events);
+      const before = sentAs.get(bytes);
+      if (before !== undefined && before !== requestId)
+        found({ invariant: 'I21', what: `${actionId} was sent as ${before}, and as it was once more as ${requestId}` });
+      if (sentAs.size < KEPT_MAX) sentAs.set(bytes, before ?? requestId);
+    }
+  };
+
+  return {
+    leaves: (database, { url, headers, body }) => {
+      const number = Number(headers[HEADERS.permit]);
+      const permit = database
+        .prepare('SELECT state, ended_at FROM main.hf_permit WHERE number = ? ORDER BY seq DESC LIMIT 1')
+        .get(number);
+      if (permit?.['state'] !== 'gateway-in-flight')
+        found({ invariant: 'I20', what: `a request left under permit ${number}, which is ${permit?.['state']}` });
+      if (!url.endsWith('/push') || body === undefined) return;
+      const { operations } = JSON.parse(body) as { readonly operations: readonly Operation[] };
+      noteIds(operations);
+      for (const what of sentTooEarly(database, operations)) found({ invariant: 'I17', what });
+    },
+  };
+}
+
+/** Operations whose predecessor stays behind: it waits for something, or for a person, and is not in front of them here. */
+function sentTooEarly(database: Database, operations: readonly Operation[]): readonly string[] {
+  const behind = database
+    .prepare(
+      `SELECT action_id, state, drafts FROM main.hf_outbox
+       WHERE state IN ('queued', 'waiting', 'parked', 'refused', 'lost') ORDER BY seq LIMIT 1000`,
+    )
+    .all();
+  const standing = new Map<string, string>();
+  for (const row of behind) {
+    standing.set(row['action_id'] as string, row['state'] as string);
+    for (const { id } of JSON.parse(row['drafts'] as string) as EventDraft[]) standing.set(id, row['state'] as string);
+  }
+  if (standing.size === 0) return [];
+  const isOwed = database.prepare('SELECT 1 FROM main.hf_obligation WHERE identity = ? AND closed_at IS NULL LIMIT 1');
+  return operations.flatMap(({ requestId, actionId, events, needs = [] }) => {
+    // What is owed is asked about as it was sent, whatever became of the rest (OB3).
+    if (isOwed.get(requestId) !== undefined) return [];
+    return [...needs, ...events.flatMap(({ prior }) => prior ?? [])].flatMap((named) => {
+      const state = standing.get(named);
+      return state === undefined ? [] : [`${actionId} was sent, and what it builds on, ${named}, is ${state}`];
+    });
+  });
+}
