@@ -1,4 +1,4 @@
-import { type Database, LIMITS } from '@holdfast/core';
+import { type Database, type FieldData, LIMITS } from '@holdfast/core';
 import type { EntityModel } from './schema-model.ts';
 import { quoted, searchSql, searchTable, tableSql } from './tables.ts';
 
@@ -16,15 +16,21 @@ const columnsIn = (database: Database, type: string): ReadonlyMap<string, string
       .map((row) => [row['name'] as string, row['type'] as string]),
   );
 
-/** A column keeps its kind for ever: one of another kind would give back other values than it was given (DG2). */
-export function canHold(database: Database, model: EntityModel): boolean {
+/**
+ * A column keeps its kind for ever: one of another kind would give back other values than it was given (DG2). `before`: the
+ * fields that the type has had, by wire name.
+ */
+export function canHold(database: Database, model: EntityModel, before: Readonly<Record<string, FieldData>>): boolean {
   const present = columnsIn(database, model.type);
   const lowered = new Map([...present].map(([name, sqlType]) => [name.toLowerCase(), { name, sqlType }]));
   const added = model.columns.filter(({ wire }) => !present.has(wire));
   if (present.size + added.length > COLUMNS_MAX) return false;
-  return model.columns.every(({ wire, sqlType }) => {
+  return model.columns.every(({ wire, sqlType, data }) => {
     const near = lowered.get(wire.toLowerCase());
-    return near === undefined || (near.name === wire && near.sqlType === sqlType);
+    if (near === undefined) return true;
+    // Kinds of one SQL type are written in different ways: text as it is, JSON as its text.
+    const isSameKind = !Object.hasOwn(before, wire) || before[wire]?.kind === data.kind;
+    return near.name === wire && near.sqlType === sqlType && isSameKind;
   });
 }
 

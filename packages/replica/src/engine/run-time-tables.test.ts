@@ -9,6 +9,7 @@ import {
 } from '@holdfast/core';
 import { afterEach, expect, test } from 'vitest';
 import { nodeDigest } from '../adapters/node/platform.ts';
+import { createSeededRandom } from '../testing/seeded-random.ts';
 import { Device } from './device.fixture.ts';
 import { examine } from './inspect.ts';
 import { TinyLedger } from './tiny-ledger.fixture.ts';
@@ -126,3 +127,52 @@ test('[SC4 SC9 ST2] who uses a type that is on its way needs its definition; whe
   expect(device.state.types()['team']?.fields['size']?.kind).toBe('text');
   expect(device.state.desk().map(({ kind, entity }) => [kind, entity.type])).toEqual([['clash', RUN_TIME_TYPE]]);
 });
+
+const NAMES = ['plane', 'planE', 'team', 'issue'];
+const KINDS = ['text', 'integer', 'flag', 'json'] as const;
+
+test.each([1, 2, 3, 158])(
+  '[SC4 SC6 DG2] whatever is defined by whom and when (seed %i), who has the same state has the same tables',
+  (seed) => {
+    const random = createSeededRandom(seed);
+    const upTo = (max: number): number => Math.floor(random.unit() * max);
+    const oneOf = <T>(list: readonly T[]): T => list[upTo(list.length)] as T;
+    const definition = (): EntityData => ({
+      fields: Object.fromEntries(['a', 'b', 'c'].slice(0, 1 + upTo(3)).map((name) => [name, { kind: oneOf(KINDS) }])),
+    });
+    const ledger = new TinyLedger(nodeDigest);
+    const people = [connected(ledger, 'ana'), connected(ledger, 'ben')];
+    let accepted = 0;
+    for (let step = 0; step < 40; step += 1) {
+      const device = oneOf(people);
+      const kind = upTo(6);
+      if (kind === 0) say(ledger, oneOf(NAMES), definition());
+      else if (kind === 1) {
+        const change = { do: 'put', entity: RUN_TIME_TYPE, id: oneOf(NAMES) } as const;
+        const fields = { schema: definition() as unknown as JsonObject };
+        if (device.state.commit(device.request([{ ...change, fields }])).ok) accepted += 1;
+      } else if (kind === 2) {
+        const [type, data] = oneOf(Object.entries(device.state.types())) ?? [];
+        if (type === undefined || data === undefined) continue;
+        const values = { text: 't', integer: step, flag: true, json: [step] };
+        const fields = Object.entries(data.fields).map(([name, one]) => [name, values[one.kind as 'text']] as const);
+        device.create(type, Object.fromEntries(fields) as JsonObject);
+        accepted += 1;
+      } else if (kind === 3) device.reopen();
+      else if (kind === 4) device.fetch(ledger, 'repair', 3);
+      else device.settle(ledger);
+    }
+    expect(accepted).toBeGreaterThan(0);
+    for (const device of people) for (const one of device.state.desk()) device.state.discard([one.id]);
+    for (const device of [...people, ...people]) device.settle(ledger);
+    const late = connected(ledger, 'cem');
+    for (const device of people) {
+      expectSound(device, ledger);
+      expect(device.state.types()).toEqual(late.state.types());
+      expect(device.state.typeFaults()).toEqual(late.state.typeFaults());
+    }
+    const rows = (device: Device) =>
+      Object.keys(late.state.types()).map((type) => query(device, `SELECT * FROM ${type} ORDER BY id`));
+    expect(people.map(rows)).toEqual([rows(late), rows(late)]);
+  },
+);

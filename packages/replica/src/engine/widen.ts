@@ -113,7 +113,7 @@ export function openTables(parts: {
     const isTaken = [...tables.keys()].some((name) => name !== type && isSameName(name, type));
     if (isTaken || isReserved(type)) return false;
     const before = declared.get(type);
-    if (!canHold(database, unionOf(type, data))) {
+    if (!canHold(database, unionOf(type, data), known.get(type) ?? {})) {
       if (entities.has(type)) return false;
       undeclare(type);
     }
@@ -153,7 +153,7 @@ export function openTables(parts: {
     const near = Object.keys(schema.entities).find((name) => isSameName(name, type));
     if (near === undefined || entities.has(type)) continue;
     const own = schema.entities[near] as EntityData;
-    if (near === type && own.local !== true && canHold(database, unionOf(type, own))) continue;
+    if (near === type && own.local !== true && canHold(database, unionOf(type, own), known.get(type) ?? {})) continue;
     declared.delete(type);
     unset(RUN_TIME + type);
     dissolve(type, data);
