@@ -1,4 +1,4 @@
-import { type Schema, type SchemaData, schemaData } from '@holdfast/core';
+import { LIMITS, type Schema, type SchemaData, schemaData } from '@holdfast/core';
 import type { Access } from './access/access.ts';
 import type { Admit, AdmitRefusal, EngineLimits, Quota } from './engine/engine.ts';
 import { checkedOrigin } from './http/origins.ts';
@@ -45,6 +45,9 @@ export function defineLedger<const C extends LedgerConfig>(config: C): C {
     throw wrong('store', 'a folder is needed: { sqlite: "./data" }.');
   if (config.logKey !== undefined && !/^([0-9a-f]{2}){32,}$/.test(config.logKey))
     throw wrong('logKey', 'at least 32 bytes in lower-case hex. Make one with "openssl rand -hex 32".');
+  const events = config.limits?.commitEventsMax;
+  if (events !== undefined && events > LIMITS.commitEventsMax)
+    throw wrong('limits.commitEventsMax', `at most ${LIMITS.commitEventsMax}, which the protocol fixes for all.`);
   for (const origin of config.origins ?? []) checkedOrigin(origin);
   return config;
 }
