@@ -56,6 +56,12 @@ for (const [seed, drawn, what] of FOUND)
     expect(violations, replayCommand(seed, { faults, logs: 1 })).toEqual([]);
   });
 
+test('[I18 LK2] seed 527: a tab of a host that was outranked is told, and shows what the next host shows', async () => {
+  const options = { faults: ['one-way', 'clock-jump', 'clone', 'people', 'take-over', 'tab'] } as const;
+  const { violations } = await runSeed(527, options);
+  expect(violations, replayCommand(527, options)).toEqual([]);
+});
+
 test('[I12 HL4] seed 54: a ledger rewound twice while a replica repairs to it is adopted, and the repair ends', async () => {
   const faults = [
     'crash',

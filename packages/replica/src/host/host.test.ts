@@ -62,3 +62,12 @@ test('[I22 P8] a host that was outranked says so for good, whatever its successo
   expect(said).toMatchObject({ phase: 'stopped', reason: 'outranked' });
   expect([first.host.status, second.host.status.unsent]).toEqual([said, 3]);
 });
+
+test('[I22 LK2] a host whose loop finds that it was outranked ends, also for callers who only read', async () => {
+  const file = newFile();
+  const first = hostOf(file);
+  const second = hostOf(file);
+  await second.commit();
+  first.host.sync.kick('manual');
+  expect(await first.host.ended).toMatchObject({ code: 'outranked' });
+});

@@ -1,4 +1,4 @@
-import type { Database, Fault, JsonObject, Platform } from '@holdfast/core';
+import type { Database, Fault, FaultCode, JsonObject, Platform } from '@holdfast/core';
 import { FaultError } from '../engine/fault-error.ts';
 import type { ReplicaState } from '../engine/replica-state.ts';
 import type { EntityModel } from '../engine/schema-model.ts';
@@ -69,6 +69,7 @@ export function openHost(parts: HostParts): Host {
   let last: Status | null = null;
   let isUndoDue = false;
   let toldUndo = '';
+  let closing: Promise<void> | null = null;
 
   const tellAll = (tell: Tell) => {
     for (const caller of callers) caller.tell(tell);
@@ -99,7 +100,12 @@ export function openHost(parts: HostParts): Host {
         platform.clock.soon(tellUndo);
       }
     }),
-    sync.subscribe((status) => tellAll({ tell: 'status', status: publicStatus(status, parts.place) })),
+    sync.subscribe((status) => {
+      tellAll({ tell: 'status', status: publicStatus(status, parts.place) });
+      // Its loop has found it out. Who only reads never would, and what he sees would stay as it is for ever.
+      if (status.phase === 'stopped' && status.reason !== null && OUTRANKED.has(status.reason.code))
+        closing ??= close({ ...status.reason, code: 'outranked' });
+    }),
   ];
 
   const statusNow = () => publicStatus(sync.status, parts.place);
@@ -135,8 +141,6 @@ export function openHost(parts: HostParts): Host {
       parts.release?.();
     }
   };
-  let closing: Promise<void> | null = null;
-
   return {
     openChannel: (events: ChannelEvents) => {
       const caller = new Caller({
@@ -181,6 +185,9 @@ export function openHost(parts: HostParts): Host {
     ended,
   };
 }
+
+/** Why a loop stops by itself: another host has this file now. */
+const OUTRANKED: ReadonlySet<FaultCode> = new Set(['outranked', 'stale-generation', 'host-instance-mismatch']);
 
 function factsOf(state: ReplicaState): JsonObject {
   const { replicaId, ledger, account, workspace, generation, hostInstance } = state.identity;
