@@ -215,6 +215,40 @@ describe('an outsider with fetch', () => {
     expect((await post(`"${'x'.repeat(5 * 1024 * 1024)}"`)).status).toBe(413);
   });
 
+  test('[JS3 LG6 F120 F123 F125 F126] a push is read as strictly: what is no JSON of the profile takes nothing, and is not remembered', async () => {
+    const one = replica();
+    await one.handshake();
+    const whole = operation([created('TITLE')]);
+    const bytesOf = (title: string) => JSON.stringify(one.request([whole])).replace('"TITLE"', () => title);
+    const push = (body: string) => call('POST', '/workspaces/acme/logs/main/push', body);
+    const hostile: readonly (readonly [what: string, body: string, code: string])[] = [
+      ['a key twice', bytesOf('"a","title":"b"'), 'malformed'],
+      ['a lone surrogate', bytesOf('"\\ud83d"'), 'invalid-event'],
+      ['no finite number', bytesOf('1e400'), 'invalid-event'],
+      ['__proto__', bytesOf('{"__proto__":1}'), 'invalid-event'],
+      ['depth 200,000', bytesOf('['.repeat(200_000) + ']'.repeat(200_000)), 'malformed'],
+      ['an event of 10 MB', bytesOf(`"${'x'.repeat(10 * 1024 * 1024)}"`), 'too-large'],
+      ['a key of 10 MB', bytesOf(`{"${'k'.repeat(10 * 1024 * 1024)}":1}`), 'too-large'],
+      [
+        'an event of 1 MB in small parts',
+        bytesOf(
+          JSON.stringify(
+            Array(100_000)
+              .fill(0)
+              .map((_, at) => ({ at })),
+          ),
+        ),
+        'too-large',
+      ],
+    ];
+    const codeOf = ({ body }: Answer): string => body.code ?? body.results[0].code;
+    const before = (await call('GET', '/workspaces/acme/logs/main/events?after=0&limit=1')).body.head;
+    for (const [what, body, code] of hostile) expect([what, codeOf(await push(body))]).toEqual([what, code]);
+    expect((await call('GET', '/workspaces/acme/logs/main/events?after=0&limit=1')).body.head).toEqual(before);
+    // The same request id with bytes that are good: nothing of the others is known.
+    expect((await push(bytesOf('"good"'))).body.results[0]).toMatchObject({ status: 'accepted' });
+  });
+
   test('[S12 S10] only configured pages are answered', async () => {
     const page = (origin: string) => call('GET', '/session', undefined, { Origin: origin });
     expect((await page('https://app.example.com')).headers.get('access-control-allow-origin')).toBe(

@@ -43,6 +43,25 @@ const schema = defineSchema({
 });
 type S = typeof schema;
 
+/** One field of each kind that the DSL has; `serial` by itself, since nobody but the ledger writes one. */
+const kinds = defineSchema({
+  thing: entity({
+    text: text({ optional: true }),
+    integer: integer({ optional: true }),
+    number: number({ optional: true }),
+    flag: flag({ optional: true }),
+    time: time({ optional: true }),
+    json: json<Json>({ optional: true }),
+    counter: counter(),
+    setOf: setOf(text()),
+    oneOf: oneOf(['backlog', 'review'], { otherwise: 'backlog', optional: true }),
+    ref: ref('thing', { optional: true, onDelete: 'keep' }),
+    rank: rank(),
+  }),
+  numbered: entity({ serial: serial() }),
+});
+const KINDS = Object.keys(schemaData(kinds).entities['thing']?.fields ?? {});
+
 async function pair(seed: number): Promise<{ world: World<S>; ana: WorldDevice<S>; ben: WorldDevice<S> }> {
   const world = await createWorld({ schema, seed });
   const [ana, ben] = [await world.device('ana'), await world.device('ben')];
@@ -90,7 +109,14 @@ const KEPT: readonly Json[] = [
   { hasOwnProperty: 2, toString: 3 },
 ];
 
-const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)]);
+/** Built from within, since no stack is that deep. */
+function nested(depth: number): unknown {
+  let value: unknown = 1;
+  for (let at = 0; at < depth; at += 1) value = [value];
+  return value;
+}
+const manyFields = (count: number): unknown =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, at]));
 const refused: readonly (readonly [name: string, value: () => unknown])[] = [
   ['F120: a lone surrogate', () => cat(0x61, 0xd800)],
   ['F120: a lone surrogate in a key', () => ({ [cat(0xdc00)]: 1 })],
@@ -105,6 +131,11 @@ const refused: readonly (readonly [name: string, value: () => unknown])[] = [
   ['F121: undefined in an array', () => [undefined]],
   ['F121: a function', () => () => 1],
   ['F123: depth 1,001', () => nested(1_001)],
+  ['F123: depth 200,000', () => nested(200_000)],
+  ['F121: undefined in an object', () => ({ a: undefined })],
+  ['F121: a symbol', () => Symbol('x')],
+  ['F126: a hundred thousand fields', () => manyFields(100_000)],
+  ['F126: a key of 1 MB', () => ({ ['k'.repeat(1_048_576)]: 1 })],
   ['F125: a field __proto__', () => JSON.parse('{"__proto__":1}')],
   ['F125: a field constructor', () => ({ constructor: { prototype: 1 } })],
   ['F126: two million characters', () => 'x'.repeat(2_000_000)],
@@ -162,28 +193,44 @@ describe('values', () => {
       expect(await replica.query((db) => db.selectFrom('outbox').select('id'))).toEqual([]);
     },
   );
+
+  /** No JSON, in the place of a value of each kind; `time` takes a Date for what it says. */
+  const NO_JSON: readonly (readonly [name: string, value: unknown, kinds: readonly string[]])[] = [
+    ['a bigint', 1n, KINDS],
+    ['a Date', new Date(0), KINDS.filter((kind) => kind !== 'time')],
+    ['a date that is none', new Date(Number.NaN), KINDS],
+    ['a function', () => 1, KINDS],
+    ['a symbol', Symbol('x'), KINDS],
+  ];
+  test.each(NO_JSON)(
+    '[JS1 F121] %s is no value of a field of any kind, and nothing is written',
+    async (_name, value, of) => {
+      await using world = await createWorld({ schema: kinds, seed: 68 });
+      const { replica } = await world.device('ana');
+      for (const kind of of) {
+        const commit = async () => {
+          await replica.commit((tx) => tx.thing.create({ [kind]: value } as never));
+        };
+        await expect(commit(), kind).rejects.toMatchObject({ code: 'invalid-change' });
+      }
+      expect(of.length).toBeGreaterThan(9);
+      expect(await replica.query((db) => db.selectFrom('thing').select('id'))).toEqual([]);
+    },
+  );
+
+  test('[JS1 F121] undefined as the value of a field is a field that was not said', async () => {
+    const { world, ana } = await pair(69);
+    await using _ = world;
+    const id = await ana.replica.commit((tx) => tx.outbox.create({ title: 'x', body: 1 }));
+    await ana.replica.commit((tx) => tx.outbox.update(id, { title: 'y', body: undefined as never }));
+    await world.settle();
+    await world.converged();
+    const row = await ana.replica.first((db) => db.selectFrom('outbox').select(['title', 'body']));
+    expect(row).toEqual({ title: 'y', body: 1 });
+  });
 });
 
 // ── every kind of field × every value ───────────────────────────────────────────────────────────────────────────────
-
-/** One field of each kind that the DSL has; `serial` by itself, since nobody but the ledger writes one. */
-const kinds = defineSchema({
-  thing: entity({
-    text: text({ optional: true }),
-    integer: integer({ optional: true }),
-    number: number({ optional: true }),
-    flag: flag({ optional: true }),
-    time: time({ optional: true }),
-    json: json<Json>({ optional: true }),
-    counter: counter(),
-    setOf: setOf(text()),
-    oneOf: oneOf(['backlog', 'review'], { otherwise: 'backlog', optional: true }),
-    ref: ref('thing', { optional: true, onDelete: 'keep' }),
-    rank: rank(),
-  }),
-  numbered: entity({ serial: serial() }),
-});
-const KINDS = Object.keys(schemaData(kinds).entities['thing']?.fields ?? {});
 
 test('[SC5 I12 I26] one field, every JSON value, every kind of field: what another app wrote is signed as the ledger signs it, on two devices, reopened, and fetched whole', async () => {
   await using world = await createWorld({ schema: kinds, seed: 66 });

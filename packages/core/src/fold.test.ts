@@ -64,7 +64,7 @@ test('[EV6] max keeps the greater value, min the smaller, last the later', () =>
   expect(fold({}, { op: 'put', set: { f: 1 }, rules: { f: 'max' } })).toEqual({ f: 1 });
 });
 
-test('[EV6] a rule that this code does not know folds as a plain set', () => {
+test('[EV6 F128] a rule that this code does not know folds as a plain set', () => {
   expect(fold({ f: 5 }, { op: 'update', set: { f: 1 }, rules: { f: 'sum' as 'max' } })).toEqual({ f: 1 });
 });
 

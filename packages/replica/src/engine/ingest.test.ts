@@ -92,7 +92,7 @@ test('[IN1] own work found at or below the head is taken out of local state by i
   expect([ana.state.log('main')?.signature, sound(ana)]).toEqual([ledger.signature, []]);
 });
 
-test('[IN1] events at or below the head are ignored, and a page that is all of them moves nothing', () => {
+test('[IN1 F132] events at or below the head are ignored, and a page that is all of them moves nothing', () => {
   const { ledger, ana, ben } = two();
   ben.update('issue', 'i1', { body: 'Ben' });
   ben.settle(ledger);

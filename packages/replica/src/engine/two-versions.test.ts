@@ -180,7 +180,7 @@ test('[SC5] a default that is only shown is never signed, whichever version open
   expect(device.row('issue', 'i1')).toMatchObject({ size: 3, likes: 0 });
 });
 
-test('[SC1] widening adds tables, columns and indexes, and takes nothing away', () => {
+test('[SC1 F130] widening adds tables, columns and indexes, and takes nothing away', () => {
   const device = newDevice({ schema: older });
   const names = () =>
     device.database
@@ -195,7 +195,7 @@ test('[SC1] widening adds tables, columns and indexes, and takes nothing away', 
   expect(names()).toEqual(after);
 });
 
-test('[SC6] entities of a type that the schema lacks are kept, signed, and move when it is declared', () => {
+test('[SC6 F128] entities of a type that the schema lacks are kept, signed, and move when it is declared', () => {
   const ledger = newLedger();
   const ben = newDevice({ schema: newer, account: 'ben', seed: 9 });
   const device = newDevice({ schema: older });
