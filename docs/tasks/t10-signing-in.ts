@@ -10,11 +10,11 @@ export interface Provider {
   onChange(run: () => void): void;
 }
 
-export function createSignedInClient(provider: Provider, dir: string) {
+export function createSignedInClient(provider: Provider, dir: string, ledger = 'https://sync.example.com') {
   const client = createClient({
     schema,
     dir,
-    ledger: 'https://sync.example.com',
+    ledger,
     // The account id is remembered by the app.
     account: { id: provider.user?.id ?? provider.lastUserId(), token: () => provider.getToken() },
   });
