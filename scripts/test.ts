@@ -1,6 +1,7 @@
 /**
  * The project's test command: format and lint, types by layer, then every test. Each step runs even when an earlier one
- * failed, so that one run says everything; the last line counts tests, with each failed step as one more failure.
+ * failed, so that one run says everything; the last two lines tell the time that all of it took, and count
+ * tests, with each failed step as one more failure.
  *
  *   npm test                    everything
  *   npm test -- packages/core   checks, and only the tests under these paths
@@ -59,8 +60,15 @@ function runTests(paths: readonly string[]): { passed: number; failed: number; s
   }
 }
 
+/** What the whole command may take on two cores. */
+const SECONDS_MAX = 480;
+
+const started = performance.now();
 const failedSteps = STEPS.filter((step) => !run(step)).length;
 const tests = runTests(process.argv.slice(2));
 const failed = tests.failed + failedSteps;
+const seconds = Math.round((performance.now() - started) / 1000);
+const isSlow = seconds > SECONDS_MAX ? `: more than the ${SECONDS_MAX} s that this may take on two cores` : '';
+console.log(`${Math.floor(seconds / 60)} min ${seconds % 60} s in all${isSlow}`);
 console.log(`${tests.passed} passed, ${failed} failed${tests.skipped > 0 ? `, ${tests.skipped} skipped` : ''}`);
 process.exitCode = failed === 0 ? 0 : 1;
