@@ -7,10 +7,10 @@ import { checkIntent } from './oracle-intent.ts';
 import { isSaidByOthers, readLog, type WholeLog } from './read-log.ts';
 import { checkRepeats } from './repeat.ts';
 import type { Violation } from './violation.ts';
-import type { World } from './world.ts';
+import type { Examined } from './world.ts';
 
 /** Nobody can tell a device that stands apart that the ledger was put back, or it could not write that down. */
-const mayNotKnow = (world: World, device: World['devices'][number], log: string): boolean =>
+const mayNotKnow = (world: Examined, device: Examined['devices'][number], log: string): boolean =>
   world.faults.has('rewind') && isApart(world, device, log);
 
 /** Open obligations, each with what its operation is in the outbox. */
@@ -26,7 +26,7 @@ const owedOf = (engine: EngineDevice): string =>
     .join('; ');
 
 /** What must hold at rest, after faults have stopped. */
-export async function checkQuiet(world: World): Promise<Violation[]> {
+export async function checkQuiet(world: Examined): Promise<Violation[]> {
   const found = checkStep(world);
   const stands = new Set<string>();
   for (const log of world.logs) {
@@ -49,7 +49,7 @@ export async function checkQuiet(world: World): Promise<Violation[]> {
 }
 
 /** One log, and where everybody stands in it. */
-async function checkLog(world: World, log: string, whole: WholeLog): Promise<Violation[]> {
+async function checkLog(world: Examined, log: string, whole: WholeLog): Promise<Violation[]> {
   const found: Violation[] = [];
   const { events, actions, said, head, dense } = whole;
   if (!dense) found.push({ invariant: 'I06', what: `the log ${log} is not dense` });
@@ -119,7 +119,7 @@ async function checkLog(world: World, log: string, whole: WholeLog): Promise<Vio
 
 /** I12: where nothing waits, an app sees what the log says. */
 function checkShown(
-  { name, engine }: World['devices'][number],
+  { name, engine }: Examined['devices'][number],
   log: string,
   notes: ReadonlyMap<string, PlainNote>,
 ): Violation[] {
@@ -199,7 +199,7 @@ const JOURNAL_MAX = 1_000;
 
 /** Who reaches the ledger has its chain and its state, and nothing on the way (I07, I12, I21, I29). */
 function checkAtRest(
-  device: World['devices'][number],
+  device: Examined['devices'][number],
   of: { readonly log: string; readonly head: number; readonly chain: string; readonly signature: string },
 ): Violation[] {
   const { name, engine } = device;
@@ -234,8 +234,8 @@ function checkAtRest(
 
 /** I30: `live` only with everything sent and the ledger's head; else a phase with a reason that fits what hurts. */
 function checkHonest(
-  world: World,
-  device: World['devices'][number],
+  world: Examined,
+  device: Examined['devices'][number],
   of: { readonly log: string; readonly head: number; readonly chain: string },
 ): Violation[] {
   const { name, engine } = device;

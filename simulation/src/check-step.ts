@@ -1,9 +1,9 @@
 import type { EngineDevice } from '@holdfast/replica/testing/engine';
 import type { Violation } from './violation.ts';
-import type { World } from './world.ts';
+import type { Examined } from './world.ts';
 
 /** What must hold at any moment: every open file fits itself (I02, I07, I08, I11, I13), and the status does not lie (I30). */
-export function checkStep(world: World): Violation[] {
+export function checkStep(world: Examined): Violation[] {
   const found: Violation[] = [];
   for (const device of world.devices) {
     const { name, engine } = device;
@@ -29,7 +29,7 @@ export function checkStep(world: World): Violation[] {
 }
 
 /** I01, I25: nothing that resolved is ever without an outcome, whatever was said to the device, and whatever was not. */
-function checkKept({ name, resolved }: World['devices'][number], engine: EngineDevice): Violation[] {
+function checkKept({ name, resolved }: Examined['devices'][number], engine: EngineDevice): Violation[] {
   return [...resolved].flatMap((action) =>
     engine.state.outcome(action) === undefined
       ? [
@@ -72,11 +72,11 @@ function checkOrdered(device: string, { database }: EngineDevice): Violation[] {
 }
 
 /** Nobody else writes in its name: no copy of its file, and no older self. */
-export const isAlone = ({ devices }: World, device: World['devices'][number]): boolean =>
+export const isAlone = ({ devices }: Examined, device: Examined['devices'][number]): boolean =>
   device.mayBeBoth.size === 0 && devices.every((one) => one === device || one.account !== device.account);
 
 /** I09: within one run and one epoch the head only grows. */
-function checkForward(device: World['devices'][number], engine: EngineDevice): Violation[] {
+function checkForward(device: Examined['devices'][number], engine: EngineDevice): Violation[] {
   return engine.state.logs().flatMap(({ log, epoch, head }) => {
     const before = device.seenAt.get(log);
     device.seenAt.set(log, { engine, epoch, head });

@@ -70,7 +70,11 @@ function refusedWork(world: World, device: SimulatedDevice<WorldSchema>): void {
  * The ledger and this device no longer reach each other, or the device can keep nothing: it stands apart from the rest.
  * `log`: with this one; else with any.
  */
-export function isApart({ lasting }: World, device: SimulatedDevice<WorldSchema>, log?: string): boolean {
+export function isApart(
+  { lasting }: Pick<World, 'lasting'>,
+  device: SimulatedDevice<WorldSchema>,
+  log?: string,
+): boolean {
   if (lasting === null || lasting.kind === 'refused-work') return false;
   if (lasting.kind !== 'log-lost') return lasting.device === device;
   return lasting.device.account === device.account && (log === undefined || log === lasting.log);
@@ -86,7 +90,11 @@ const REASONS: Readonly<Record<LastingKind, readonly FaultCode[]>> = {
 };
 
 /** I30: whether what the hurt device says of itself fits what hurts it. */
-export function isHonest({ lasting, faults }: World, phase: SessionPhase, reason: FaultCode | undefined): boolean {
+export function isHonest(
+  { lasting, faults }: Pick<World, 'lasting' | 'faults'>,
+  phase: SessionPhase,
+  reason: FaultCode | undefined,
+): boolean {
   if (lasting === null) return false;
   // A request is on its way, and nobody can know yet that it never arrives.
   if (reason === undefined) return phase === 'connecting' && lasting.kind === 'one-way';

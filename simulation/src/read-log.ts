@@ -17,7 +17,7 @@ export interface WholeLog {
 }
 
 /** A whole log of the ledger, by action and by effect. */
-export async function readLog(world: World, log: string): Promise<WholeLog> {
+export async function readLog(world: Pick<World, 'ledger'>, log: string): Promise<WholeLog> {
   const actions = new Map<string, LoggedAction>();
   const said = new Set<string>();
   const all: StoredEvent[] = [];

@@ -1,6 +1,6 @@
 import type { Fetch } from '@holdfast/core';
 import type { Violation } from './violation.ts';
-import type { World } from './world.ts';
+import type { Examined } from './world.ts';
 
 /** A push as it left a device, kept to be sent once more, long after it was answered (F72). */
 export interface SentPush {
@@ -36,7 +36,7 @@ interface Result extends Operation {
  * the first names the versions that it has, and the second takes nothing. `firstVersions`: of each request id in the log.
  */
 export async function checkRepeats(
-  world: World,
+  world: Examined,
   pushes: readonly SentPush[],
   firstVersions: ReadonlyMap<string, number>,
 ): Promise<Violation[]> {
@@ -59,7 +59,7 @@ export async function checkRepeats(
 }
 
 /** The results of the operations; none where the request as a whole was refused. */
-async function sendAgain(world: World, { url, headers }: SentPush, body: string): Promise<readonly Result[]> {
+async function sendAgain(world: Examined, { url, headers }: SentPush, body: string): Promise<readonly Result[]> {
   const signal = { aborted: false, addEventListener: () => undefined, removeEventListener: () => undefined };
   // The ledger gathers what comes on the clock of the world: it answers once that moves.
   let text: string | null = null;

@@ -47,6 +47,9 @@ export interface World {
   lasting: Lasting | null;
 }
 
+/** What the checkers look at: a world, or a bench of the crash kit, which has no people and no weather. */
+export type Examined = Pick<World, 'ledger' | 'devices' | 'time' | 'lasting' | 'faults' | 'logs'>;
+
 const ACCOUNTS = ['ana', 'ben', 'eve'];
 const LOGS = ['main', 'side'];
 

@@ -1,7 +1,7 @@
 import { canonical, type EventDraft, type Json, type JsonObject, type Schema } from '@holdfast/core';
 import { checkQuiet } from '../checkers.ts';
 import type { SimulatedDevice } from '../device.ts';
-import type { World } from '../world.ts';
+import type { Examined } from '../world.ts';
 import type { Bench } from './bench.ts';
 
 /** What a scenario came to, without what may differ from run to run: ids that the engine makes, instants, positions. */
@@ -41,8 +41,15 @@ export async function endStateOf(bench: Bench): Promise<EndState> {
 /** All checks of files and of conservation, at rest. Empty: every promise is kept. */
 export async function brokenPromises(bench: Bench): Promise<string[]> {
   const { ledger, devices, time } = bench;
-  const world = { ledger, devices, time, lasting: null, faults: new Set() };
-  const found = await checkQuiet(world as unknown as World);
+  const world: Examined = {
+    ledger,
+    devices: devices as unknown as Examined['devices'],
+    time,
+    lasting: null,
+    faults: new Set(),
+    logs: ['main'],
+  };
+  const found = await checkQuiet(world);
   return found.map(({ invariant, device, what }) => `${invariant} ${device ?? 'ledger'}: ${what}`);
 }
 
