@@ -187,7 +187,18 @@ export class ReplicaStore {
     try {
       return work();
     } finally {
-      if (this.database.inTransaction) this.database.prepare('COMMIT').run();
+      this.#endRead();
+    }
+  }
+
+  /** Whatever fails here, no transaction is left open: every later one would be refused. */
+  #endRead(): void {
+    if (!this.database.inTransaction) return;
+    try {
+      this.database.prepare('COMMIT').run();
+    } catch (cause) {
+      if (this.database.inTransaction) this.database.exec('ROLLBACK');
+      throw cause;
     }
   }
 
