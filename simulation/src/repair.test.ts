@@ -25,6 +25,7 @@ test('[BS5] before its first state a replica takes creates, and changes of what 
   await quiet(world);
   ben.crash();
   for (const suffix of ['', '-wal', '-shm']) removeFolder(`${ben.file}${suffix}`);
+  ben.forget();
   ben.network.rules.offline = true;
   ben.start();
   expect(ben.engine?.state.log('main')?.stage).toBe('new');
@@ -76,6 +77,7 @@ test('[BS4 F91] the ledger is rewound while a replica fetches its first state: i
   const [ana, ben] = world.devices as [World['devices'][0], World['devices'][1]];
   ben.crash();
   for (const suffix of ['', '-wal', '-shm']) removeFolder(`${ben.file}${suffix}`);
+  ben.forget();
   await quiet(world);
   ana.commit((tx) => tx.note.create({ title: 'kept' }));
   await quiet(world);
