@@ -1,21 +1,40 @@
-import { MessageChannel } from 'node:worker_threads';
-import { type Clock, type FaultCode, LIMITS } from '@holdfast/core';
+import { MessageChannel, Worker } from 'node:worker_threads';
+import { type Clock, type FaultCode, LIMITS, schemaData } from '@holdfast/core';
 import { expect, test } from 'vitest';
-import { linkContract } from '../../../../contract/src/link.ts';
+import { carried, linkContract } from '../../../../contract/src/link.ts';
 import { nodeClock } from '../adapters/node/platform.ts';
 import type { FaultError } from '../engine/fault-error.ts';
+import { testSchema } from '../host/host.fixture.ts';
+import { openWorkerHost } from '../node/worker-client.ts';
 import { Link } from './link.ts';
 import type { ChannelEvents, OpenChannel, Tell } from './messages.ts';
 import { openPortChannel, type Port, servePort } from './port.ts';
 
-linkContract({ name: 'a function call', carry: (host) => host });
+linkContract({ name: 'a function call', open: carried((host) => host) });
 
 linkContract({
   name: 'a message port',
-  carry: (host) => {
+  open: carried((host) => (events) => {
     const { port1, port2 } = new MessageChannel();
     servePort(port2 as unknown as Port, host);
-    return openPortChannel(port1 as unknown as Port);
+    return openPortChannel(port1 as unknown as Port)(events);
+  }),
+});
+
+linkContract({
+  name: 'a worker that hosts the replica',
+  isOutOfSight: true,
+  open: async (file) => {
+    const host = await openWorkerHost(() => new Worker(new URL('../worker.ts', import.meta.url)), {
+      schema: schemaData(testSchema),
+      dir: file ?? ':memory:',
+      // Nobody listens there.
+      ledger: 'http://127.0.0.1:9',
+      account: 'ana',
+      workspace: 'acme',
+      token: () => Promise.resolve('ana'),
+    });
+    return { openChannel: host.openChannel, close: () => host.close(), runs: null };
   },
 });
 
