@@ -5,13 +5,17 @@ import { gunzipSync } from 'node:zlib';
 /** In the repository, or beside it: what a licence keeps out of it. */
 const FOLDERS = ['../../data', '../../../shared/data', '../../../../shared/data'];
 
-/** The records of a file of real data, without its `.jsonl.gz`. Null, and said on the console, where the file is not here. */
-export function realData<T>(name: string): readonly T[] | null {
+/** A file of real data, without its `.jsonl.gz`. Null, and said on the console, where it is not here. */
+export function realFile(name: string): string | null {
   const file = FOLDERS.map((folder) => resolve(import.meta.dirname, folder, `${name}.jsonl.gz`)).find(existsSync);
-  if (file === undefined) {
-    console.log(`skipped: ${name} is not here; its licence keeps it out of the repository`);
-    return null;
-  }
+  if (file === undefined) console.log(`skipped: ${name} is not here; its licence keeps it out of the repository`);
+  return file ?? null;
+}
+
+/** Its records. */
+export function realData<T>(name: string): readonly T[] | null {
+  const file = realFile(name);
+  if (file === null) return null;
   return gunzipSync(readFileSync(file))
     .toString('utf8')
     .split('\n')

@@ -23,6 +23,7 @@ export interface GithubIssue {
 
 /** Longest texts that are taken whole: the rest would not fit into one event. */
 const TEXT_MAX = 60_000;
+const TITLE_MAX = 500;
 const COMMENTS_MAX = 400;
 
 /** Reads issues line by line, from a plain or a gzipped file. A line that is none stops with its number. */
@@ -72,7 +73,12 @@ const instant = (text: string | null | undefined): string | null => {
   const ms = Date.parse(text ?? '');
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 };
-const wellFormed = (text: string): string => text.toWellFormed().replaceAll('\0', '').slice(0, TEXT_MAX);
+const HALF_AT_THE_END = /[\ud800-\udbff]$/;
+/** Text of the profile, at most so many UTF-16 units; a character of two is not cut in half. */
+const wellFormed = (text: string, max = TEXT_MAX): string =>
+  text.toWellFormed().replaceAll('\0', '').slice(0, max).replace(HALF_AT_THE_END, '');
+/** What is taken of its comments: one commit holds an issue whole. */
+export const commentsOf = ({ comments }: GithubIssue): GithubIssue['comments'] => comments.slice(0, COMMENTS_MAX);
 
 /** Records one issue with its comments. Ids come from its origin, so importing a file twice makes nothing twice. */
 export function recordIssue(
@@ -85,14 +91,14 @@ export function recordIssue(
     id: idOf('issue', issue.repo, issue.number),
     project,
     origin: `${issue.repo}#${issue.number}`,
-    title: wellFormed(issue.title).slice(0, 500),
+    title: wellFormed(issue.title, TITLE_MAX),
     body: wellFormed(issue.body ?? ''),
     status: issue.state === 'closed' ? 'closed' : 'open',
     assignee: issue.assignees[0] ?? null,
-    labels: issue.labels.map(wellFormed),
+    labels: issue.labels.map((label) => wellFormed(label)),
     closedAt: instant(issue.closed_at),
   });
-  issue.comments.slice(0, COMMENTS_MAX).forEach((comment, at) => {
+  commentsOf(issue).forEach((comment, at) => {
     tx.comment.create({
       id: idOf('comment', issue.repo, issue.number, at),
       issue: id,

@@ -4,7 +4,7 @@ import { createClient, type Replica } from '@holdfast/replica';
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
-import { readGithubIssues, recordIssue } from '../github-issues.ts';
+import { commentsOf, readGithubIssues, recordIssue } from '../github-issues.ts';
 import type { CommandContext } from '../main.ts';
 import { countOf, tokenFrom } from '../options.ts';
 import { type TrackerSchema, trackerSchema } from '../tracker-schema.ts';
@@ -69,7 +69,7 @@ export function registerImport(program: Command, context: CommandContext): void 
             undo: false,
           });
           issues += 1;
-          comments += issue.comments.length;
+          comments += commentsOf(issue).length;
         }
         output.progress(`${issues} issues, ${comments} comments …`);
       }
