@@ -377,26 +377,51 @@ test('[BS1 BS2 I12] a first state fetched while others delete, restore and creat
       )),
     );
   await world.settle();
+  // What each page showed to eve, as it left the ledger.
+  const pages: string[][] = [];
+  const { engine } = world.ledger.current;
+  const entities = engine.entities.bind(engine);
+  engine.entities = async (actor, ref, at) => {
+    const answered = await entities(actor, ref, at);
+    if (actor.account === 'eve' && answered.ok)
+      pages.push((JSON.parse(answered.body) as EntitiesPage).entities.map(({ id }) => id));
+    return answered;
+  };
   const eve = await world.device('eve');
   eve.network.delayMs = [40, 40];
-  const events = () => eve.counts.requests;
+  const asked = () => eve.counts.requests;
+  const deleted = { shown: [] as string[], unshown: [] as string[] };
+  const restored = { shown: 0, unshown: 0 };
   let rounds = 0;
-  const deleted: string[] = [];
-  for (let asked = events(); !(await isWhole(eve)); rounds += 1) {
-    await world.run(() => events() > asked || eve.replica.status.current.phase === 'live', { what: 'the next page' });
-    asked = events();
-    const [first, last] = [rounds * 211, ids.length - 1 - rounds * 211].map((at) => ids[at] as string);
+  for (let before = asked(); !(await isWhole(eve)); rounds += 1) {
+    await world.run(() => asked() > before || eve.replica.status.current.phase === 'live', { what: 'the next page' });
+    before = asked();
+    // A page that does not come in time is asked for once more, and is smaller then.
+    if (rounds === 3) eve.next('answer-lost', 'entities');
+    const seen = new Set(pages.flat());
+    const gone = new Set([...deleted.shown, ...deleted.unshown]);
+    const live = ids.filter((id) => !gone.has(id));
+    const [shown, unshown] = [live.filter((id) => seen.has(id)).at(-1 - rounds), live.findLast((id) => !seen.has(id))];
+    // One is there again that a page had shown, and one that none had.
+    const back = { shown: deleted.shown.at(-2), unshown: deleted.unshown.at(-2) };
     const writer = rounds % 2 === 0 ? ana : ben;
     await writer.replica.commit((tx) => {
-      tx.event.delete(first as never);
-      tx.event.delete(last as never);
+      for (const id of [shown, unshown]) if (id !== undefined) tx.event.delete(id as never);
       tx.event.create({ title: `new ${rounds}` });
-      // What this writer deleted two pages ago is there again.
-      if (rounds >= 2) tx.event.restore(deleted[rounds - 2] as never);
+      for (const [when, id] of Object.entries(back) as ['shown' | 'unshown', string | undefined][])
+        if (id !== undefined && rounds % 2 === 0) {
+          tx.event.restore(id as never);
+          restored[when] += 1;
+          deleted[when] = deleted[when].filter((other) => other !== id);
+        }
     });
-    deleted.push(first as string);
+    if (shown !== undefined) deleted.shown.push(shown);
+    if (unshown !== undefined) deleted.unshown.push(unshown);
     await world.advance(5);
   }
+  expect(Math.min(deleted.shown.length, deleted.unshown.length)).toBeGreaterThan(1);
+  expect(Math.min(restored.shown, restored.unshown)).toBeGreaterThan(0);
+  expect(new Set(pages.slice(0, -1).map(({ length }) => length)).size).toBeGreaterThan(1);
   eve.network.delayMs = [1, 1];
   await world.settle();
   expect(rounds).toBeGreaterThan(4);
