@@ -9,7 +9,7 @@ import { replayCommand, shrink } from './shrink.ts';
 import { summaryLines, summaryOf } from './summary.ts';
 
 const USAGE = `npm run simulate -- [--seeds N | --hours H] [--from S] [--faults a,b | none] [--lasting a | none] [--steps N] [--devices N] [--logs 1|2]
-                    [--workers N] [--once] [--trace] [--no-shrink] [--json]
+                    [--workers N] [--once] [--all-plays] [--trace] [--no-shrink] [--json]
                     [--write-cells FILE] [--write-sample]
 faults: ${FAULTS.join(', ')}
 lasting: ${LASTING.join(', ')}; drawn for one seed in five`;
@@ -26,6 +26,7 @@ const { values } = parseArgs({
     logs: { type: 'string' },
     workers: { type: 'string' },
     once: { type: 'boolean', default: false },
+    'all-plays': { type: 'boolean', default: false },
     'write-cells': { type: 'string' },
     'write-sample': { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
@@ -119,6 +120,7 @@ function readOptions(): SeedOptions {
   const [logs] = optionalNumber('logs');
   return {
     twice: !values.once && !values.trace,
+    allPlays: values['all-plays'] || values['write-sample'],
     ...(steps === undefined ? {} : { steps }),
     ...(devices === undefined ? {} : { devices }),
     ...(logs === undefined ? {} : { logs }),

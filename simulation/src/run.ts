@@ -39,6 +39,8 @@ export interface SeedOptions {
   readonly lasting?: LastingKind | null;
   /** Plays after the storm; drawn from the seed unless given. */
   readonly coda?: boolean;
+  /** Where plays were drawn: every one of them, which costs more than the storm; else three. */
+  readonly allPlays?: boolean;
   /** The same world once more: it must be the same to the last line. */
   readonly twice?: boolean;
   readonly trace?: (line: string) => void;
@@ -92,7 +94,11 @@ async function runOnce(seed: number, options: SeedOptions): Promise<SeedResult> 
       }, QUIET_MS);
       violations.push(...(await checkQuiet(world)), ...(await checkTabs(world)));
       isCoda = options.coda ?? hasCoda(world);
-      if (violations.length === 0 && isCoda) violations.push(...(await playCoda(world)), ...(await checkQuiet(world)));
+      if (violations.length === 0 && isCoda)
+        violations.push(
+          ...(await playCoda(world, options.coda === true || options.allPlays === true)),
+          ...(await checkQuiet(world)),
+        );
     }
   } catch (cause) {
     violations.push({

@@ -141,6 +141,7 @@ async function runSeeds(folder: string, { seeds, from, timeoutMs }: TrialOptions
       '--workers',
       '1',
       '--once',
+      '--all-plays',
       '--no-shrink',
       '--json',
     ],
