@@ -4,10 +4,12 @@ import { expect, test } from 'vitest';
 
 /** The benchmarks as people run them: a process, its lines, its exit code. */
 const ROOT = resolve(import.meta.dirname, '..');
-const bench = (...args: string[]) => {
+const bench = (...args: string[]) => benchAt(1, ...args);
+const benchAt = (scale: number, ...args: string[]) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, 'bench/src/main.ts'), ...args], {
     cwd: ROOT,
     encoding: 'utf8',
+    env: { ...process.env, BENCH_SCALE: String(scale) },
     timeout: 170_000,
   });
   return { status, stdout, stderr };
@@ -40,4 +42,15 @@ test('[AR5] the list names every benchmark with its goal, and an unknown name is
   expect([refused.status, refused.stdout, linesOf(refused.stderr).length]).toEqual([2, '', 3]);
   expect(linesOf(refused.stderr)[0]).toContain('nothing');
   for (const name of names) expect(linesOf(refused.stderr)[1]).toContain(name);
+});
+
+test('[AR5] every benchmark of the list runs to its end, small, and gives two numbers', () => {
+  const names = linesOf(bench('--list').stdout)
+    .slice(1)
+    .map((row) => row.split(/\s{2,}/)[0]);
+  const { status, stdout, stderr } = benchAt(0.05, '--runs', '1', '--json');
+  expect([status, stderr.includes('measures nothing')], stderr).toEqual([0, true]);
+  const results = linesOf(stdout).map((line) => JSON.parse(line) as { name: string; value: number; bare: number });
+  expect(results.map(({ name }) => name)).toEqual(names);
+  for (const { value, bare } of results) expect(Math.min(value, bare)).toBeGreaterThan(0);
 });

@@ -6,6 +6,7 @@ import { bareEdit, bareId } from './bare/event.ts';
 import { openBareHub } from './bare/hub.ts';
 import type { Benchmark } from './harness.ts';
 import { issues } from './issues.ts';
+import { scaled } from './scale.ts';
 import { headOf } from './subscriber.ts';
 import { timed } from './waiting.ts';
 import { openWorld, WORKSPACE, type World } from './world.ts';
@@ -13,7 +14,7 @@ import { createWriter, newId } from './writer.ts';
 
 const WRITERS = 8;
 const BATCH = 10;
-const ROUNDS = 100;
+const ROUNDS = scaled(100);
 
 /** What the ledger appends with full durability, over HTTP, when writers work at once. */
 export function append(folder: string): Benchmark {

@@ -4,12 +4,13 @@ import { type BareIssue, bareIssue, insertIssues, openBareDevice } from './bare/
 import { type BareHub, openBareHub } from './bare/hub.ts';
 import type { Benchmark } from './harness.ts';
 import { issues } from './issues.ts';
+import { scaled } from './scale.ts';
 import { timed } from './waiting.ts';
 import { openWorld, settled, type World } from './world.ts';
 import { createWriter } from './writer.ts';
 
-const ISSUES = 10_000;
-const EDITS = 50_000;
+const ISSUES = scaled(10_000);
+const EDITS = scaled(50_000);
 
 /** A new device of a workspace with a past: until it has everything and shows it. */
 export function bootstrap(folder: string): Benchmark {

@@ -4,12 +4,13 @@ import { bareIssue, insertIssues, openBareDevice } from './bare/device.ts';
 import { bareEdit } from './bare/event.ts';
 import type { Benchmark } from './harness.ts';
 import { issues } from './issues.ts';
+import { scaled } from './scale.ts';
 import { timed } from './waiting.ts';
 import { openWorld, settled } from './world.ts';
 import { createWriter } from './writer.ts';
 
 const ISSUES = 300;
-const COMMITS = 3_000;
+const COMMITS = scaled(3_000);
 
 /** Commits of a device that is offline: one edit each, awaited one after the other through the public client. */
 export function commit(folder: string): Benchmark {

@@ -4,13 +4,14 @@ import { bareEdit } from './bare/event.ts';
 import { openBareHub, openSender } from './bare/hub.ts';
 import { type Benchmark, percentile } from './harness.ts';
 import { issues } from './issues.ts';
+import { scaled } from './scale.ts';
 import { headOf, subscribe } from './subscriber.ts';
 import { type Waiting, waiting } from './waiting.ts';
 import { openWorld, settled, type World } from './world.ts';
 import { createWriter } from './writer.ts';
 
-const SUBSCRIBERS = 50;
-const WRITES = 100;
+const SUBSCRIBERS = scaled(50);
+const WRITES = scaled(100);
 
 /** From an event's send-off until each of 50 sockets has it. */
 export function fanout(folder: string): Benchmark {

@@ -1,3 +1,5 @@
+import { SCALE } from './scale.ts';
+
 /** One measurement of Holdfast and, right beside it, of the least same work on the raw platform. */
 export interface Sample {
   readonly value: number;
@@ -45,12 +47,14 @@ export const percentile = (numbers: readonly number[], p: number): number => {
 const rounded = (value: number): number => Number(value.toPrecision(4));
 
 /**
- * Runs a benchmark `runs` times after one warm-up. The ratio is the median of the ratios of each run, so that a noisy
+ * Runs a benchmark `runs` times after one warm-up, which a run that measures nothing leaves out. The ratio is the median of the ratios of each run, so that a noisy
  * moment hits both sides of one sample, not one side of all.
  */
 export async function measure(benchmark: Benchmark, runs: number, tell: (line: string) => void): Promise<Result> {
-  tell(`${benchmark.name}: warm-up`);
-  await benchmark.run();
+  if (SCALE === 1) {
+    tell(`${benchmark.name}: warm-up`);
+    await benchmark.run();
+  }
   const samples: Sample[] = [];
   for (let run = 1; run <= runs; run += 1) {
     const sample = await benchmark.run();

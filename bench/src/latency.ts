@@ -4,11 +4,12 @@ import { bareEdit } from './bare/event.ts';
 import { openBareHub, openSender } from './bare/hub.ts';
 import { type Benchmark, percentile } from './harness.ts';
 import { issues } from './issues.ts';
+import { scaled } from './scale.ts';
 import { type Waiting, waiting } from './waiting.ts';
 import { openWorld, settled, type World } from './world.ts';
 import { createWriter } from './writer.ts';
 
-const WRITES = 200;
+const WRITES = scaled(200);
 
 /** From the call of `commit` on one device until a live query on another shows it. */
 export function latency(folder: string): Benchmark {

@@ -3,12 +3,13 @@ import { bareIssue, insertIssues, openBareDevice } from './bare/device.ts';
 import { bareEdit } from './bare/event.ts';
 import { type Benchmark, percentile } from './harness.ts';
 import { issues } from './issues.ts';
+import { scaled } from './scale.ts';
 import { type Waiting, waiting } from './waiting.ts';
 import { openWorld, settled, type World } from './world.ts';
 import { createWriter } from './writer.ts';
 
-const ISSUES = 10_000;
-const WRITES = 30;
+const ISSUES = scaled(10_000);
+const WRITES = scaled(30);
 
 /** From a commit to the live result of a list of 10,000 rows in which one changed. */
 export function live(folder: string): Benchmark {

@@ -13,6 +13,7 @@ import { memoryDevice, memorySubscribers } from './memory.ts';
 import { pending } from './pending.ts';
 import { rebase } from './rebase.ts';
 import { reopen, reopenGrowth } from './reopen.ts';
+import { SCALE } from './scale.ts';
 import { throughput } from './throughput.ts';
 
 /** In the order in which they run. */
@@ -57,6 +58,7 @@ async function main(): Promise<number> {
     console.log(listed(asked.names));
     return 0;
   }
+  if (SCALE < 1) console.error(`Sizes are scaled by ${SCALE}: it shows that the benchmarks run, and measures nothing.`);
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
   const removed = () => rmSync(folder, { recursive: true, force: true });
   process.once('SIGINT', () => {

@@ -6,11 +6,12 @@ import { promisify } from 'node:util';
 import { WebSocket } from 'ws';
 import type { Benchmark } from './harness.ts';
 import { bareWithHistory, deviceWithHistory, EVENTS } from './reopen.ts';
+import { scaled } from './scale.ts';
 import { headOf, subscribe } from './subscriber.ts';
 import { openWorld, type World } from './world.ts';
 
 const MEGABYTE = 1024 * 1024;
-const SOCKETS = 1_000;
+const SOCKETS = scaled(1_000);
 
 /** By how much a process grows that opens a device. */
 export function memoryDevice(folder: string): Benchmark {

@@ -3,11 +3,12 @@ import { openBare } from './bare/sqlite.ts';
 import type { Benchmark } from './harness.ts';
 import { issues } from './issues.ts';
 import { bareWithHistory, ISSUES } from './reopen.ts';
+import { scaled } from './scale.ts';
 import { timed } from './waiting.ts';
 import { openWorld, settled, type World } from './world.ts';
 import { createWriter } from './writer.ts';
 
-const PENDING = 20_000;
+const PENDING = scaled(20_000);
 
 /** Boot of a device that worked offline for long: until its first query is answered. */
 export function pending(folder: string): Benchmark {

@@ -4,13 +4,15 @@ import { type BareEvent, bareEdit } from './bare/event.ts';
 import { openBareHub, openSender } from './bare/hub.ts';
 import type { Benchmark } from './harness.ts';
 import { issues } from './issues.ts';
+import { scaled } from './scale.ts';
 import { timed } from './waiting.ts';
 import { openWorld, settled, type World } from './world.ts';
 import { createWriter } from './writer.ts';
 
-const ISSUES = 1_000;
-const PENDING = 1_000;
-const FOREIGN = 10_000;
+/** An operation of the writer edits a hundred different ones. */
+const ISSUES = scaled(1_000, 100);
+const PENDING = scaled(1_000, 100);
+const FOREIGN = scaled(10_000);
 const PAGE = 500;
 
 /** A device comes back with its own work, to a ledger that went on: until all is merged, ordered and applied. */

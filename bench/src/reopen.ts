@@ -4,12 +4,13 @@ import { bareEdit } from './bare/event.ts';
 import { openBare } from './bare/sqlite.ts';
 import type { Benchmark } from './harness.ts';
 import { issues } from './issues.ts';
+import { scaled } from './scale.ts';
 import { timed } from './waiting.ts';
 import { openWorld, settled, type World } from './world.ts';
 import { createWriter } from './writer.ts';
 
-export const ISSUES = 10_000;
-export const EVENTS = 60_000;
+export const ISSUES = scaled(10_000);
+export const EVENTS = scaled(60_000);
 
 /** A device that was there from the first event on, and is closed. */
 export async function deviceWithHistory(world: World, events: number): Promise<void> {

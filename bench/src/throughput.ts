@@ -4,12 +4,13 @@ import { type BareEvent, bareEdit } from './bare/event.ts';
 import { openBareHub, openSender } from './bare/hub.ts';
 import type { Benchmark } from './harness.ts';
 import { issues } from './issues.ts';
+import { scaled } from './scale.ts';
 import { timed, waiting } from './waiting.ts';
 import { openWorld, settled, type World } from './world.ts';
 import { createWriter } from './writer.ts';
 
 const ISSUES = 300;
-const COMMITS = 10_000;
+const COMMITS = scaled(10_000);
 /** The bare device sends this many commits at once, about as many as ours. */
 const BATCH = 500;
 
