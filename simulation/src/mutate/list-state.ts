@@ -97,8 +97,9 @@ export const STATE_MUTATIONS: readonly Mutation[] = [
     name: 'told-before-durable',
     fault: 'A window says "saved" for work that a crash in the next millisecond takes away.',
     file: 'packages/replica/src/engine/replica-store.ts',
-    find: "      this.database.prepare('COMMIT').run();\n    } catch",
-    replace: "      this.#tell();\n      this.database.prepare('COMMIT').run();\n    } catch",
+    find: "      this.database.prepare('COMMIT').run();\n    } catch (cause) {\n      this.#depth",
+    replace:
+      "      this.#tell();\n      this.database.prepare('COMMIT').run();\n    } catch (cause) {\n      this.#depth",
     tests: ['packages/replica/src/engine/commit.test.ts', 'packages/replica/src/engine/crash-kit.test.ts'],
   },
   {
