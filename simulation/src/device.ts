@@ -78,6 +78,8 @@ export interface SimulatedDevice<S extends Schema> {
   openDatabase: ((file: string) => Database) | null;
   /** In the log `main` unless said otherwise. */
   commit<T>(build: (tx: Tx<S>) => T, log?: string): string | null;
+  /** The label of the commit that a person takes back, or makes again (CM7). Null: there is none, or it was refused. */
+  takeBack(how: 'redo' | { readonly skipChanged: boolean }): string | null;
   /** What an app would commit, under a new action id. Null: its schema refuses it. */
   record<T>(build: (tx: Tx<S>) => T): {
     readonly actionId: string;
@@ -178,6 +180,15 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     }
     return opened;
   };
+  /** What is durable from now on: it is accounted for to the end, and shown at once. */
+  const note = (actionId: string): void => {
+    if (engine === null) return;
+    resolved.add(actionId);
+    const row = engine.database.prepare('SELECT drafts FROM main.hf_outbox WHERE action_id = ?').get(actionId);
+    const drafts = JSON.parse((row?.['drafts'] as string | undefined) ?? '[]') as EventDraft[];
+    said.set(actionId, drafts);
+    for (const what of notShown(engine.database, drafts)) flawed({ invariant: 'I18', what });
+  };
   const self: SimulatedDevice<S> = {
     name,
     openDatabase: null,
@@ -228,16 +239,24 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       const recorded = engine === null ? null : self.record(build);
       if (engine === null || recorded === null) return null;
       const { actionId, changes, seen } = recorded;
-      const outcome = unlessFull(() => engine?.state.commit({ actionId, log, changes, seen, reads: [] }));
+      const label = `${name} ${commits}`;
+      const outcome = unlessFull(() => engine?.state.commit({ actionId, log, label, changes, seen, reads: [] }));
       if (outcome === undefined || !outcome.ok) return null;
-      if (outcome.value.eventIds.length > 0) {
-        resolved.add(actionId);
-        const row = engine.database.prepare('SELECT drafts FROM main.hf_outbox WHERE action_id = ?').get(actionId);
-        const drafts = JSON.parse((row?.['drafts'] as string | undefined) ?? '[]') as EventDraft[];
-        said.set(actionId, drafts);
-        for (const what of notShown(engine.database, drafts)) flawed({ invariant: 'I18', what });
-      }
+      if (outcome.value.eventIds.length > 0) note(actionId);
       return actionId;
+    },
+    takeBack: (how) => {
+      if (engine === null) return null;
+      const { state, database } = engine;
+      const newest = () =>
+        database.prepare('SELECT seq, action_id FROM main.hf_outbox ORDER BY seq DESC LIMIT 1').get();
+      const before = (newest()?.['seq'] as number | undefined) ?? 0;
+      const outcome = unlessFull(() => (how === 'redo' ? state.redo('main') : state.undo('main', how)));
+      if (outcome === undefined || !outcome.ok || outcome.value === null) return null;
+      // What has no effect here is not taken back by a commit, but discarded.
+      const made = newest();
+      if (((made?.['seq'] as number | undefined) ?? 0) > before) note(made?.['action_id'] as string);
+      return outcome.value.label;
     },
     record: (build) => {
       commits += 1;

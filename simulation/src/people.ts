@@ -25,17 +25,24 @@ function adoptWhereStopped(world: World): void {
     }
 }
 
+/** CM7: the newest commit is taken back, also beside what others did since, or what was taken back is made again. */
+function changeTheirMind(world: World, device: SimulatedDevice<WorldSchema>): void {
+  const { random } = world;
+  const { canRedo } = device.engine?.state.undoState('main') ?? {};
+  const how = canRedo === true && random.chance(0.5) ? 'redo' : { skipChanged: random.chance(0.5) };
+  const label = device.takeBack(how);
+  if (label === null) return;
+  counted(world, how === 'redo' ? 'redone' : 'undone');
+  world.trace.push(`${device.name} ${how === 'redo' ? 'redoes' : 'undoes'} ${label}`);
+}
+
 /** What a person does with what waits for one. */
 export function decide(world: World, device: SimulatedDevice<WorldSchema>): void {
   const { random } = world;
   const state = device.engine?.state;
   if (state === undefined) return;
   const waiting = state.desk().filter((entry) => entry.needs === 'answer');
-  if (waiting.length === 0) {
-    const undone = state.undo('main', { skipChanged: random.chance(0.5) });
-    if (undone.ok && undone.value !== null) counted(world, 'undone');
-    return;
-  }
+  if (waiting.length === 0) return changeTheirMind(world, device);
   const entry = random.pick(waiting);
   const how = random.below(3);
   const outcome =
