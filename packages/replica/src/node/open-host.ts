@@ -1,7 +1,7 @@
 import type { Fault, Fetch, Logger, OpenSocket, Platform, SchemaData } from '@holdfast/core';
 import { openNodeDatabase } from '../adapters/node/database.ts';
 import { createNodeFetch } from '../adapters/node/fetch.ts';
-import { type FileLock, lockFile } from '../adapters/node/file-lock.ts';
+import { type FileLock, lockFile, lockWhenFree } from '../adapters/node/file-lock.ts';
 import { nodePlatform } from '../adapters/node/platform.ts';
 import { createNodeOpenSocket } from '../adapters/node/socket.ts';
 import { FaultError } from '../engine/fault-error.ts';
@@ -62,10 +62,10 @@ export function openNodeHost(options: NodeHostOptions): ComposedHost {
   }
 }
 
-function takeLock(file: string, { clock }: Platform, isForced: boolean): FileLock | null {
-  const attempt = lockFile(file, { pid: process.pid, since: new Date(clock.now()).toISOString() });
+function takeLock(file: string, { clock }: Platform, isForced: boolean): FileLock {
+  const self = { pid: process.pid, since: new Date(clock.now()).toISOString() };
+  const attempt = lockFile(file, self);
   if (attempt.ok) return attempt.lock;
-  // The generation fences the holder off; its lock ends with it.
-  if (isForced) return null;
+  if (isForced) return lockWhenFree(file, self, clock);
   throw new FaultError({ code: 'replica-in-use', facts: { ...attempt.holder } });
 }

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { lockFile } from './file-lock.ts';
+import { lockFile, lockWhenFree } from './file-lock.ts';
 
 const folder = () => mkdtempSync(join(tmpdir(), 'holdfast-lock-'));
 const me = { pid: process.pid, since: '2026-11-30T00:00:00.000Z', what: 'a test' };
@@ -57,4 +57,33 @@ test('[F169] release is idempotent and does not take a later lock away', () => {
   if (first.ok) first.lock.release();
   expect(second.ok).toBe(true);
   expect(lockFile(file, me).ok).toBe(false);
+});
+
+test('[F169] [OW2] whoever took a file over by force holds its lock once the other is gone, and a third is told so', () => {
+  const file = join(folder(), 'replica.db');
+  const other = lockFile(file, { pid: 1, since: 'before' });
+  const due: (() => void)[] = [];
+  const timer = (_ms: number, run: () => void) => {
+    due.push(run);
+    return () => void due.splice(due.indexOf(run), 1);
+  };
+  const taken = lockWhenFree(file, me, { timer });
+  due.shift()?.();
+  expect(lockFile(file, me)).toEqual({ ok: false, holder: { pid: 1, since: 'before' } });
+  if (other.ok) other.lock.release();
+  due.shift()?.();
+  expect([lockFile(file, me), due]).toEqual([{ ok: false, holder: me }, []]);
+  taken.release();
+  expect(lockFile(file, me).ok).toBe(true);
+});
+
+test('[F169] a lock that is released before it was free is not taken later', () => {
+  const file = join(folder(), 'replica.db');
+  const other = lockFile(file, me);
+  const due: (() => void)[] = [];
+  const taken = lockWhenFree(file, me, { timer: (_ms, run) => (due.push(run), () => void due.splice(0)) });
+  taken.release();
+  expect(due).toEqual([]);
+  if (other.ok) other.lock.release();
+  expect(lockFile(file, me).ok).toBe(true);
 });

@@ -1,5 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import type { Clock } from '@holdfast/core';
 
 /**
  * One host per replica file, for the host's life.
@@ -52,6 +53,28 @@ export function lockFile(file: string, holder: LockHolder): LockAttempt {
         rmSync(holderPath, { force: true });
         connection.close();
       },
+    },
+  };
+}
+
+const RETRY_MS = 1_000;
+
+/**
+ * For a forced take-over: the generation fences the other process off at once, and its lock is taken when it has ended. From
+ * then on a third process is told who has the file. Looks once a second until then, or until it is released.
+ */
+export function lockWhenFree(file: string, holder: LockHolder, { timer }: Pick<Clock, 'timer'>): FileLock {
+  let lock: FileLock | null = null;
+  let cancel = timer(RETRY_MS, look);
+  function look(): void {
+    const attempt = lockFile(file, holder);
+    if (attempt.ok) lock = attempt.lock;
+    else cancel = timer(RETRY_MS, look);
+  }
+  return {
+    release: () => {
+      cancel();
+      lock?.release();
     },
   };
 }
