@@ -208,7 +208,7 @@ describe('a vote whose outcome is unknown', () => {
       repair: () => {
         tamper(
           ana.engine?.state,
-          `UPDATE main.note SET status = 'closed'; UPDATE main.hf_log SET signature = '${DAMAGED}' WHERE log = 'main'`,
+          `UPDATE main.note SET status = 'closed'; UPDATE main.hf_log SET signature = '${DAMAGED}'`,
         );
         const before = noted().filter((kind) => kind === 'repair').length;
         return () =>

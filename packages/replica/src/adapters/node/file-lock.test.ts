@@ -81,7 +81,11 @@ test('[F169] a lock that is released before it was free is not taken later', () 
   const file = join(folder(), 'replica.db');
   const other = lockFile(file, me);
   const due: (() => void)[] = [];
-  const taken = lockWhenFree(file, me, { timer: (_ms, run) => (due.push(run), () => void due.splice(0)) });
+  const timer = (_ms: number, run: () => void) => {
+    due.push(run);
+    return () => void due.splice(0);
+  };
+  const taken = lockWhenFree(file, me, { timer });
   taken.release();
   expect(due).toEqual([]);
   if (other.ok) other.lock.release();

@@ -66,6 +66,9 @@ export type PushOutcomes = readonly OperationOutcome[];
 
 export { type Permit, WHOLE_WORKSPACE };
 
+/** What is owed of a state that is fetched whole: also for the repair of a log that was forgotten meanwhile. */
+const BRINGS_STATE: ReadonlySet<string> = new Set(['bootstrap', 'repair']);
+
 export function createPermits(coordinator: Coordinator): Permits {
   const done = (outcome: { readonly ok: boolean; readonly fault?: Fault }) => {
     if (!outcome.ok) throw new FaultError(outcome.fault ?? { code: 'engine-fault' });
@@ -94,7 +97,7 @@ export function createPermits(coordinator: Coordinator): Permits {
     confirmed: (events) => void coordinator.settleByConfirmed(events),
     settleByRepair: (permit) => done(coordinator.settleByRepair(permit)),
     settleByFirstState: (log) => {
-      const owed = coordinator.obligations.open({ log }).filter((obligation) => obligation.class === 'bootstrap');
+      const owed = coordinator.obligations.open({ log }).filter((one) => BRINGS_STATE.has(one.class));
       done(
         coordinator.obligations.close(
           owed.map(({ id }) => id),
