@@ -130,8 +130,9 @@ export class BootstrapState {
   progress(log: string): BootstrapProgress | undefined {
     const staged = this.#find(log);
     if (staged === undefined) return undefined;
-    const { purpose, from, epoch, cursor, scanned, entities, head, chain } = staged;
-    return { purpose, from, epoch, cursor, scanned, entities, head, chain };
+    const { purpose, from, epoch, cursor, scanned, entities, head, chain, ranges } = staged;
+    const readAt = ranges.reduce((newest, range) => Math.max(newest, range.asOf), from.version);
+    return { purpose, from, epoch, cursor, scanned, entities, head, chain, readAt };
   }
 
   signature(log: string): string {

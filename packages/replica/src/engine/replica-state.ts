@@ -297,6 +297,11 @@ export interface BootstrapProgress {
   readonly entities: number;
   readonly head: number;
   readonly chain: string;
+  /**
+   * The newest version that a page was read at. While `head` is below it, what is here is a mixture of versions: no
+   * ledger ever had that state, and its signature says nothing.
+   */
+  readonly readAt: number;
 }
 
 export interface DeskEntry {

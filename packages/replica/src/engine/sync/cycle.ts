@@ -133,7 +133,9 @@ async function judge(
     case 'compare':
       // What was fetched is at the ledger's head: the handshake compares signatures.
       facts.doubts += 1;
-      return facts.doubts > IDLE_STEPS_MAX ? { next: 'retry', inMs: hooks.backoff.next() } : prove(facts, hooks);
+      if (facts.doubts <= IDLE_STEPS_MAX) return prove(facts, hooks);
+      facts.isProven = false;
+      return { next: 'retry', inMs: hooks.backoff.next() };
     case 'trouble':
       return afterTrouble(parts, facts, hooks, { step, next });
   }
@@ -151,8 +153,10 @@ function afterAnswer(
   }
   of.inVain.set(of.next, 'same');
   const log = parts.state.log(facts.log);
+  const isBehindHead = log !== undefined && isBehind(log, facts);
   // The ledger named a head, and a page that ends below it: a handshake tells what is true.
-  if (of.next === 'pull' && log !== undefined && isBehind(log, facts)) return doubt(facts, hooks);
+  const isShort = of.next === 'bootstrap' || of.next === 'repair' || (of.next === 'pull' && isBehindHead);
+  if (isShort) return doubt(facts, hooks);
   return null;
 }
 

@@ -85,8 +85,13 @@ export const isBehind = (log: FollowedLog, facts: LogFacts): boolean =>
 
 /** Something moved: what was tried in vain before counts no more. */
 export function sawProgress(facts: LogFacts, nowMs: number): void {
-  facts.provenAtMs = nowMs;
+  sawAnswer(facts, nowMs);
   facts.doubts = 0;
+}
+
+/** The ledger is alive, and nothing moved: a doubt that comes back is the same doubt, and waits longer each time. */
+export function sawAnswer(facts: LogFacts, nowMs: number): void {
+  facts.provenAtMs = nowMs;
   facts.fault = null;
 }
 

@@ -41,6 +41,8 @@ interface AskedLog {
   readonly positions: readonly Position[];
   readonly signature: string | null;
   readonly of: AskedFor;
+  /** The newest version that a page of what is being fetched was read at; 0 for none. */
+  readonly readAt: number;
 }
 
 /** Positions to ask about beside the head, by log. */
@@ -120,15 +122,16 @@ function askOf(parts: SyncParts, log: string, finer: readonly Position[] = []): 
   if (followed === undefined) return null;
   const progress = parts.state.bootstrapCursor(log);
   if (progress !== undefined) {
-    const { epoch, head: version, chain, scanned, purpose } = progress;
-    const signature = scanned ? parts.state.bootstrapSignature(log) : null;
-    return { log, positions: [{ epoch, version, chain }], signature, of: purpose };
+    const { epoch, head: version, chain, scanned, purpose, readAt } = progress;
+    // BS2: below the version that a page was read at, it is a mixture, and the signature of none of the ledger's states.
+    const signature = scanned && version >= readAt ? parts.state.bootstrapSignature(log) : null;
+    return { log, positions: [{ epoch, version, chain }], signature, of: purpose, readAt };
   }
-  const nothingYet = { log, positions: [], signature: null };
+  const nothingYet = { log, positions: [], signature: null, readAt: 0 };
   if (followed.repairing) return { ...nothingYet, of: 'repair' };
   if (followed.stage !== 'visible') return { ...nothingYet, of: 'bootstrap' };
   const positions = parts.state.positions(log);
-  return { log, positions: withFiner(positions, finer), signature: followed.signature, of: 'head' };
+  return { log, positions: withFiner(positions, finer), signature: followed.signature, of: 'head', readAt: 0 };
 }
 
 /** The head, the finer ones, and what lies next to them on both sides. */
@@ -238,7 +241,13 @@ function recordLog(parts: SyncParts, asked: AskedLog, standing: LogStanding): Ha
   // What a repair learns of the ledger counts for the visible tables only when they are swapped.
   const isLiving = standing.status === 'ok' || standing.status === 'behind';
   if (of !== 'repair' || !isLiving) parts.state.recordStanding(standing);
-  if (of === 'head' || !isLiving || standing.signature === undefined) return base;
+  if (of === 'head' || !isLiving) return base;
+  // BS4: a page was read above all that the log still has. Nothing that comes could make a state of it.
+  if (standing.head.version < asked.readAt) {
+    parts.state.discardBootstrap(log);
+    return base;
+  }
+  if (standing.signature === undefined) return base;
 
   const progress = parts.state.bootstrapCursor(log);
   if (progress === undefined || progress.head !== asked.positions[0]?.version || asked.signature === null) return base;

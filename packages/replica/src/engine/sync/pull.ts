@@ -1,6 +1,6 @@
 import { decodeEventsPage, type EventsPage, type Fault, randomHex, type Through } from '@holdfast/core';
 import type { IngestReport } from '../replica-state.ts';
-import { type LogFacts, sawHead, sawProgress } from './facts.ts';
+import { type LogFacts, sawAnswer, sawHead, sawProgress } from './facts.ts';
 import type { SyncParts } from './parts.ts';
 import type { Permit, PermitRequest } from './permits.ts';
 import { exchange, recordAnswer, recordTrouble } from './request.ts';
@@ -151,7 +151,8 @@ function takePage(parts: SyncParts, taken: TakenPage): Step | { readonly wrongPa
   facts.mustPull = false;
   facts.sizes.worked();
   sawHead(facts, page.head);
-  sawProgress(facts, parts.platform.clock.monotonic());
+  const saw = page.events.length > 0 ? sawProgress : sawAnswer;
+  saw(facts, parts.platform.clock.monotonic());
   return done(page.events.length > 0);
 }
 

@@ -117,6 +117,56 @@ test('[BS1] a crash in the middle of a first state goes on at the next page', as
   expect(new URL(scans[0]?.url ?? '').searchParams.get('cursor')).toBe(cursor);
 });
 
+/** While the device reads its first state, somebody adds to the log; then the events since are lost on the way. */
+function halfFetched(cut: number): BenchDevice {
+  const cleo = bench.device('cleo', { account: 'cleo' });
+  let lost = 0;
+  let isAdded = false;
+  cleo.script = (url, request, forward) => {
+    if (url.includes('/entities') && !isAdded) {
+      isAdded = true;
+      ana.create('meanwhile');
+      return new Promise<void>((resolve) => {
+        const look = () => (isLive(ana) ? resolve() : void cleo.clock.timer(50, look));
+        look();
+      }).then(() => forward(url, request));
+    }
+    if (url.includes('/events?') && lost < cut) {
+      lost += 1;
+      return Promise.reject(new Error('lost'));
+    }
+    return undefined;
+  };
+  return cleo;
+}
+
+test('[BS2 DG2] a first state whose events are still missing is compared with nothing, and fetched once however often the network cuts', async () => {
+  const cleo = halfFetched(4);
+  cleo.sync.start();
+  await bench.until('there', () => isLive(cleo) && cleo.titles().length === 6, 200_000);
+  expect(cleo.paths().filter((path) => path.endsWith('/entities')).length).toBe(1);
+  expect(cleo.paths().filter((path) => path === '/handshake').length).toBeGreaterThan(4);
+});
+
+test('[BS4] a first state that was read above all that the ledger still has is begun again', async () => {
+  const cleo = halfFetched(1);
+  // A ledger that has lost the newest version: its pages and its handshakes end below what was read.
+  const lost = (body: any) => {
+    for (const log of body.logs ?? []) if (log.head !== undefined) log.head.version -= 1;
+  };
+  const script = cleo.script;
+  cleo.script = (url, request, forward) =>
+    (url.includes('/handshake') && cleo.paths().some((path) => path.endsWith('/events'))
+      ? rewritten('/handshake', lost)(url, request, forward)
+      : undefined) ?? script?.(url, request, forward);
+  cleo.sync.start();
+  const scans = () => cleo.paths().filter((path) => path.endsWith('/entities')).length;
+  await bench.until('read and cut', () => scans() === 1 && cleo.paths().some((path) => path.endsWith('/events')));
+  await bench.until('begun again', () => scans() > 1, 120_000);
+  cleo.script = null;
+  await bench.until('there', () => isLive(cleo) && cleo.titles().length === 6, 200_000);
+});
+
 test('[BS5] what is created before the first contact is kept through the first state, and sent after it', async () => {
   const cleo = bench.device('cleo', { account: 'cleo' });
   cleo.create('made offline');
@@ -172,4 +222,20 @@ test('[DG3 IN3] a page of another epoch is not applied before a handshake has to
   expect([ana.state.log('main')?.head, ana.titles().includes('of another history')]).toEqual([head, false]);
   ana.script = null;
   await bench.until('goes on', () => ana.titles().includes('of another history'), 120_000);
+});
+
+test('[F79 IN3] pages of a cache that never catch up are asked about ever more slowly', async () => {
+  ana.sync.pause();
+  ben.create('unseen');
+  await bench.until('sent', () => isLive(ben));
+  const head = ana.state.log('main')?.head ?? 0;
+  const chain = ana.state.log('main')?.chain;
+  ana.script = rewritten('/events?', (body) => {
+    Object.assign(body, { events: [], through: { version: head, chain }, head });
+  });
+  ana.onMessage = () => null;
+  const before = ana.sent.length;
+  ana.sync.resume();
+  await bench.time.advance(120_000);
+  expect(ana.sent.length - before).toBeLessThan(60);
 });
