@@ -68,7 +68,13 @@ test('[LG14] task T9: only its author may change a comment, says the hook; his d
     details: { because: { code: 'not-admitted', facts } },
   });
   expect(await ben.desk.list()).toMatchObject([
-    { needs: 'answer', code: 'not-admitted', entity: { type: 'comment', id: comment }, fields: [{ mine: 'of Ben' }] },
+    {
+      needs: 'answer',
+      code: 'not-admitted',
+      facts,
+      entity: { type: 'comment', id: comment },
+      fields: [{ mine: 'of Ben' }],
+    },
   ]);
   await ana.commit((tx) => tx.comment.update(comment, { body: 'of Ana, again' }));
   await ana.settle();

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { Json } from '@holdfast/core';
+import type { Fault, Json } from '@holdfast/core';
 import { endLocalCommits, type Finding, type Inspection } from '@holdfast/replica/inspect';
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
@@ -60,6 +60,7 @@ export function registerReplica(program: Command, context: CommandContext): void
       output.line(
         `${entry.id}  ${entry.kind}${entry.label === undefined ? '' : `  ${entry.label}`}  ${entry.entity.type}/${entry.entity.id}${entry.held > 0 ? `  (${entry.held} later writes wait for it)` : ''}`,
       );
+      if (entry.fault !== undefined) output.line(`   ${whyOf(entry.fault)}`);
       for (const { field, base, mine, theirs, by } of entry.fields) {
         output.line(`   ${field}`);
         output.line(`      base    ${text(base)}`);
@@ -231,6 +232,12 @@ function parameterOf(given: string): Json {
   } catch {
     return given;
   }
+}
+
+/** The code, and what an app's hook or rule said with it. */
+function whyOf({ code, facts }: Fault): string {
+  const said = [facts?.['message'], facts?.['reason'], facts?.['rules']].find((one) => one !== undefined);
+  return said === undefined ? code : `${code}: ${Array.isArray(said) ? said.join(', ') : String(said)}`;
 }
 
 const text = (value: unknown): string => (value === undefined || value === null ? '–' : JSON.stringify(value));

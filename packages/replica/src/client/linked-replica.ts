@@ -335,5 +335,6 @@ const deskItem = (entry: DeskEntry): DeskItem => ({
   entity: entry.entity,
   fields: entry.fields.map((one) => ({ ...one, base: one.base, mine: one.mine, theirs: one.theirs })),
   ...(entry.fault === undefined ? {} : { code: entry.fault.code }),
+  ...(entry.fault?.facts === undefined ? {} : { facts: entry.fault.facts }),
   held: entry.held,
 });

@@ -53,6 +53,8 @@ export interface DeskItem {
   }[];
   /** The ledger's or the engine's code, where one led here. */
   readonly code?: string;
+  /** What goes with the code: `reason` and `message` of an app's hook for `not-admitted`, `rules` for `rule-broken`. */
+  readonly facts?: Readonly<Record<string, unknown>>;
   /** Later writes that wait for this one. */
   readonly held: number;
 }
