@@ -22,6 +22,6 @@ export interface EntityFacts {
 
 /** A `StoredEvent` is one; the change of an erased event is null. */
 export interface ConfirmedEvent
-  extends Pick<StoredEvent, 'id' | 'prior' | 'base' | 'entityVersion' | 'actor' | 'recordedAt'> {
+  extends Pick<StoredEvent, 'id' | 'prior' | 'base' | 'entityVersion' | 'actor' | 'recordedAt' | 'meta'> {
   readonly change: Change | null;
 }

@@ -65,3 +65,4 @@ export * from './theirs.ts';
 export * from './utf8.ts';
 export * from './validate.ts';
 export * from './validate-change.ts';
+export * from './writers.ts';

@@ -7,6 +7,7 @@ import { type Judgement, judgeAgainst, type TheirsIndex, theirsIndex } from './m
 import { type ClashFact, clashFacts, type Notice, noticeAgainst, seenBy } from './rebase-facts.ts';
 import { type ResolutionEffect, withoutFields } from './resolution.ts';
 import { theirsSince } from './theirs.ts';
+import { fieldsOf } from './writers.ts';
 
 /** One entity while operations are put on it, one after the other. */
 export interface Line {
@@ -28,6 +29,8 @@ export interface JudgedTheirs {
 export interface Mark {
   readonly under: 'keep' | 'delete';
   readonly seen: number;
+  /** Of a restore: the fields that its author edited. The others are as they were, and somebody else's. */
+  readonly edited?: readonly string[];
 }
 
 export type Decision =
@@ -142,7 +145,8 @@ function editAgainstDelete(question: Question, change: Change, theirs: JudgedThe
     return { do: 'drop', notice: noticeAgainst('overwritten', event, deletion) };
   const fields = question.editedWhileDeleted === 'keep' ? keptFields(line.facts.lastFields, change) : undefined;
   if (fields === undefined) return undefined;
-  return { do: 'write', change: { op: 'restore', fields }, mark: { under: 'keep', seen: seenBy(event) } };
+  const mark: Mark = { under: 'keep', seen: seenBy(event), edited: fieldsOf(change) };
+  return { do: 'write', change: { op: 'restore', fields }, mark };
 }
 
 function keptFields(last: JsonObject | undefined, change: Change): EntityFields {

@@ -4,6 +4,7 @@ import { ownValue } from './fields.ts';
 import { foldChange } from './fold.ts';
 import type { Json } from './json.ts';
 import type { Judgement } from './merge.ts';
+import { editedFields, fieldsOf, writerOf } from './writers.ts';
 
 /** One line of a desk entry: what a person is shown to decide about (OB6). An absent value is unset, or deleted. */
 export interface ClashFact {
@@ -18,6 +19,7 @@ export interface ClashFact {
   readonly mineOp: Change['op'];
   /** Absent where it clashes with a person's own resolution, or where the bytes of theirs were erased. */
   readonly theirsOp?: Change['op'];
+  /** Who wrote what is shown as theirs, and when: of the whole entity, or of this field. Absent where nobody did since. */
   readonly by?: string;
   readonly at?: string;
 }
@@ -45,7 +47,10 @@ interface ClashedEvent {
   readonly seenBefore: ((eventId: string, field: string) => Json | undefined) | undefined;
 }
 
-/** Both sides of a clash, per field. Who and when are those of the newest of theirs that clashes. */
+/**
+ * Both sides of a clash, per field. Who and when: of the whole entity, the newest of theirs that clashes; of a field, who
+ * gave it the value that is there, or nobody, where it is what the author saw.
+ */
 export function clashFacts({ event, judgement, theirs, facts, seenBefore }: ClashedEvent): readonly ClashFact[] {
   if (judgement.verdict !== 'clash') return [];
   const newest = theirs[judgement.theirs.at(-1) ?? -1];
@@ -55,10 +60,10 @@ export function clashFacts({ event, judgement, theirs, facts, seenBefore }: Clas
     entityId: event.entityId,
     mineOp: event.change.op,
     ...(newest?.change != null && { theirsOp: newest.change.op }),
-    ...(newest !== undefined && { by: newest.actor, at: newest.recordedAt }),
   };
   const isWhole = judgement.fields === 'entity';
-  const fields = isWhole ? fieldsOf(event.change) : judgement.fields;
+  const fields = isWhole ? (editedFields(event) ?? fieldsOf(event.change)) : judgement.fields;
+  const since = newest === undefined ? [] : facts.events.filter((their) => their.entityVersion > event.base);
   const perField = fields.map((field): ClashFact => {
     const base = seenBefore?.(event.id, field);
     const mine = valueAfter(event.change, field, base);
@@ -69,10 +74,14 @@ export function clashFacts({ event, judgement, theirs, facts, seenBefore }: Clas
       ...(base !== undefined && { base }),
       ...(mine !== undefined && { mine }),
       ...(now !== undefined && { theirs: now }),
+      ...signed(writerOf(field, since, base)),
     };
   });
-  return isWhole ? [{ ...about, field: null }, ...perField] : perField;
+  return isWhole ? [{ ...about, ...signed(newest), field: null }, ...perField] : perField;
 }
+
+const signed = (their: ConfirmedEvent | undefined): Pick<ClashFact, 'by' | 'at'> =>
+  their === undefined ? {} : { by: their.actor, at: their.recordedAt };
 
 export function noticeAgainst(kind: Notice['kind'], event: EventDraft, their: ConfirmedEvent | undefined): Notice {
   return {
@@ -81,7 +90,7 @@ export function noticeAgainst(kind: Notice['kind'], event: EventDraft, their: Co
     entityType: event.entityType,
     entityId: event.entityId,
     field: null,
-    ...(their !== undefined && { by: their.actor, at: their.recordedAt }),
+    ...signed(their),
   };
 }
 
@@ -93,16 +102,6 @@ export function seenBy(event: Pick<EventDraft, 'base' | 'meta'>): number {
   const mark = event.meta?.['holdfast'];
   const seen = typeof mark === 'object' && mark !== null && 'seen' in mark ? mark.seen : undefined;
   return typeof seen === 'number' ? Math.min(seen, event.base) : event.base;
-}
-
-/** Every field that a change names, in its order. */
-export function fieldsOf(change: Change): readonly string[] {
-  if (change.op === 'delete') return [];
-  if (change.op === 'create' || change.op === 'restore') return Object.keys(change.fields);
-  if (change.op === 'put') return Object.keys(change.set);
-  const { set, unset, inc, add, remove } = change;
-  const parts = [Object.keys(set ?? {}), unset ?? [], Object.keys(inc ?? {}), Object.keys(add ?? {})];
-  return [...new Set([...parts.flat(), ...Object.keys(remove ?? {})])];
 }
 
 /** What the change leaves in one field where its author saw `before`. */

@@ -327,7 +327,7 @@ describe('edit against delete', () => {
     const [mine] = chain(set({ x: 5 })) as [PendingOperation];
     const event = { ...(mine.events[0] as EventDraft), meta: { via: 'cli' } };
     const [written] = eventsOf(rebaseOn(ledgerWith(DELETE), [operationOf(event)], keep)[0]);
-    expect(written?.meta).toEqual({ via: 'cli', holdfast: { under: 'keep', seen: 1 } });
+    expect(written?.meta).toEqual({ via: 'cli', holdfast: { under: 'keep', seen: 1, edited: ['x'] } });
   });
 });
 

@@ -1,5 +1,6 @@
 import {
   type ClashFact,
+  type ConfirmedEvent,
   type EventDraft,
   type Fault,
   type Json,
@@ -8,7 +9,9 @@ import {
   ownValue,
   sameValue,
   uuidv7,
+  writerOf,
 } from '@holdfast/core';
+import { eventsSince } from './judge-facts.ts';
 import type { LocalEntity } from './local.ts';
 import type { OutboxRow } from './outbox-row.ts';
 import type { DeskEntry } from './replica-state.ts';
@@ -96,12 +99,14 @@ export class DeskWriter {
     const { database } = this.#store;
     if (database.prepare("SELECT 1 FROM main.hf_desk WHERE needs = 'answer' LIMIT 1").get() === undefined) return;
     const entries = database.prepare(
-      "SELECT d.id, d.facts FROM main.hf_aside a JOIN main.hf_outbox o ON o.seq = a.seq JOIN main.hf_desk d ON d.action_id = o.action_id WHERE a.log = ? AND a.type = ? AND a.id = ? AND d.needs = 'answer'",
+      "SELECT d.id, d.facts, o.drafts FROM main.hf_aside a JOIN main.hf_outbox o ON o.seq = a.seq JOIN main.hf_desk d ON d.action_id = o.action_id WHERE a.log = ? AND a.type = ? AND a.id = ? AND d.needs = 'answer'",
     );
     for (const { key, confirmed } of entities) {
       for (const row of entries.all(key.log, key.type, key.id)) {
         const before = JSON.parse(row['facts'] as string) as ClashFact[];
-        const facts = before.map((fact) => nowOf(fact, key, confirmed.state));
+        const bases = new Map((JSON.parse(row['drafts'] as string) as EventDraft[]).map(({ id, base }) => [id, base]));
+        const since = (eventId: string) => eventsSince(this.#store, key, bases.get(eventId) ?? confirmed.version);
+        const facts = before.map((fact) => nowOf(fact, { key, state: confirmed.state, since }));
         if (facts.every((fact, at) => fact === before[at])) continue;
         database
           .prepare('UPDATE main.hf_desk SET facts = ?, revision = revision + 1 WHERE id = ?')
@@ -171,17 +176,33 @@ export class DeskWriter {
   }
 }
 
+interface Moved {
+  readonly key: EntityKey;
+  readonly state: HeldState | undefined;
+  /** The entity's events after the base of one of the entry's own. */
+  readonly since: (eventId: string) => readonly ConfirmedEvent[];
+}
+
 /** The same fact if nothing about it has moved. */
-function nowOf(fact: ClashFact, key: EntityKey, state: HeldState | undefined): ClashFact {
+function nowOf(fact: ClashFact, { key, state, since }: Moved): ClashFact {
   if (fact.entityType !== key.type || fact.entityId !== key.id) return fact;
   const { theirs: before, theirsOp, by: _by, at: _at, ...rest } = fact;
   const theirs = fact.field === null ? undefined : ownValue(state?.fields ?? {}, fact.field);
   if (sameValue(before, theirs) && (theirsOp === 'delete') === (state === undefined)) return fact;
+  const events = since(fact.eventId);
+  const isWhole = fact.field === null || state === undefined;
+  const writer = isWhole ? events.at(-1) : writerOf(fact.field, events, fact.base);
+  // There was no other side, and there is none: nobody has written this field since.
+  const isOwn = theirsOp === undefined && before === undefined && writer === undefined;
+  if (isOwn && state !== undefined) return fact;
+  // Its state came whole, without events: who changed the entity last is all that anybody here knows.
+  const whole =
+    events.length === 0 && state !== undefined ? { by: state.meta.updatedBy, at: state.meta.updatedAt } : {};
   return {
     ...rest,
     ...(theirs === undefined ? {} : { theirs }),
     theirsOp: state === undefined ? 'delete' : theirsOp === 'delete' ? 'restore' : (theirsOp ?? 'update'),
-    ...(state === undefined ? {} : { by: state.meta.updatedBy, at: state.meta.updatedAt }),
+    ...(writer === undefined ? whole : { by: writer.actor, at: writer.recordedAt }),
   };
 }
 

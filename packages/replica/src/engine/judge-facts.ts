@@ -39,12 +39,7 @@ export class JudgeFacts {
     const { state } = entity.confirmed;
     if (state === undefined) this.#noteTold(entities, entity, toldVersion(rows, key));
     const { version } = entity.confirmed;
-    const events = this.#store.database
-      .prepare(
-        'SELECT draft, envelope FROM main.hf_event WHERE log = ? AND type = ? AND entity = ? AND entity_version > ? ORDER BY entity_version',
-      )
-      .all(log, type, id, base)
-      .map(confirmedEvent);
+    const events = eventsSince(this.#store, key, base);
     // Else the state came whole, without these events: what differs from what was seen stands for them.
     const isTold = !isSeenUnknown || version === 0;
     const isComplete =
@@ -128,6 +123,19 @@ export class JudgeFacts {
   }
 }
 
+/** The events of an entity above one of its versions that are here, oldest first. */
+export const eventsSince = (
+  { database }: ReplicaStore,
+  { log, type, id }: EntityKey,
+  base: number,
+): readonly ConfirmedEvent[] =>
+  database
+    .prepare(
+      'SELECT draft, envelope FROM main.hf_event WHERE log = ? AND type = ? AND entity = ? AND entity_version > ? ORDER BY entity_version',
+    )
+    .all(log, type, id, base)
+    .map(confirmedEvent);
+
 export const headOf = ({ database }: ReplicaStore, log: string): number =>
   database.prepare('SELECT head FROM main.hf_log WHERE log = ?').get(log)?.['head'] as number;
 
@@ -146,6 +154,7 @@ const confirmedEvent = (row: Readonly<Record<string, unknown>>): ConfirmedEvent 
     actor: envelope.actor,
     recordedAt: envelope.recordedAt,
     change: draft?.change ?? null,
+    ...(draft?.meta === undefined ? {} : { meta: draft.meta }),
   };
 };
 

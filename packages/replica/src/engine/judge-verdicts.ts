@@ -5,7 +5,9 @@ import {
   type EventDraft,
   fieldsOf,
   type Json,
+  judgeEvent,
   type Rebased,
+  theirsSince,
   utf8Length,
   uuidv7,
 } from '@holdfast/core';
@@ -82,27 +84,44 @@ export class Verdicts {
     });
   }
 
-  /** For work that nobody judged: what it wrote, beside what is there. */
+  /** For work that nobody judged: what clashes now, or else what it wrote where others wrote, beside what is there. */
   #bothSides(entities: LocalEntities, row: OutboxRow): readonly ClashFact[] {
-    return row.drafts.flatMap((event) => {
-      const facts = this.#facts.of(
-        entities,
-        { log: row.log, type: event.entityType, id: event.entityId },
-        { base: event.base, rows: [row], isLast: false },
-      );
-      const fields = fieldsOf(event.change);
-      return clashFacts({
+    const sides = row.drafts.map((event) => {
+      const key = { log: row.log, type: event.entityType, id: event.entityId };
+      const facts = this.#facts.of(entities, key, { base: event.base, rows: [row], isLast: false });
+      const since = { base: event.base, prior: this.#inLog(event), max: Number.POSITIVE_INFINITY };
+      const found = theirsSince(facts.events, since);
+      const theirs = found.isTooMany ? [] : found.theirs;
+      return {
         event,
-        judgement: {
-          verdict: 'clash',
-          fields: fields.length === 0 ? 'entity' : fields,
-          theirs: facts.events.map((_, at) => at),
-        },
-        theirs: facts.events,
         facts,
-        seenBefore: (eventId, field) => this.#facts.seenBefore(row.log, [row], eventId, field),
+        theirs,
+        judgement: judgeEvent(
+          event.change,
+          theirs.map(({ change }) => change),
+        ),
+      };
+    });
+    const seenBefore = (eventId: string, field: string) => this.#facts.seenBefore(row.log, [row], eventId, field);
+    const clashing = sides.filter(({ judgement }) => judgement.verdict === 'clash');
+    if (clashing.length > 0) return clashing.flatMap((side) => clashFacts({ ...side, seenBefore }));
+    return sides.flatMap((side) => {
+      const theirs = side.theirs.map((_, at) => at);
+      if (theirs.length === 0) return [];
+      const fields = fieldsOf(side.event.change);
+      return clashFacts({
+        ...side,
+        judgement: { verdict: 'clash', fields: fields.length === 0 ? 'entity' : fields, theirs },
+        seenBefore,
       });
     });
+  }
+
+  /** Where the chain below an event enters the log: the newest own event that is not pending. */
+  #inLog({ prior }: EventDraft): string | undefined {
+    let own = prior;
+    for (let below = own; below !== undefined; below = this.#facts.priorOf(below)) own = below;
+    return own;
   }
 
   /** What is confirmed here is not what the ledger has: from HL1 until its state is adopted (HL4). */
