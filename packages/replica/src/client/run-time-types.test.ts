@@ -191,6 +191,33 @@ test('[SC4 ST2 LG4] of two types of one name that were defined at once the later
   await expectEqual(ana, ben);
 });
 
+test.each(['mine', 'theirs', 'discard'] as const)(
+  '[SC4 ST2 ST3] work of another log waits for the definition in main that it needs, and flows once a person decided it (%s)',
+  async (choice) => {
+    const ben = await bench.client('ben').open('acme');
+    await settled(ana, ben);
+    for (const replica of [ana, ben]) await replica.follow('p1');
+    await settled(ana, ben);
+    await ana.pause();
+    await define(ana, wider);
+    const made = ana.commit((tx) => entityNamed(tx, 'invoice').create({ number: '1' }), { log: 'p1' });
+    await made;
+    await define(ben);
+    await settled(ben);
+
+    await ana.resume();
+    expect(await ana.settle()).toMatchObject({ attention: 1 });
+    const [entry] = await ana.desk.list();
+    expect(entry).toMatchObject({ log: 'main', held: 1 });
+    const id = entry?.id as string;
+    if (choice === 'discard') expect(await ana.desk.discard(id)).toEqual({ alsoHeld: [made.id] });
+    else await ana.desk.resolve(id, choice);
+    await settled(ana, ben);
+    expect((await ana.write(made.id))?.state).toBe('ordered');
+    expect(await ben.query(all)).toMatchObject([{ number: '1' }]);
+  },
+);
+
 test.each([
   ['another kind', entity({ ...invoice.fields, number: integer() }), 'invoice.number: text → integer.'],
   ['a field less', entity({ number: text() }), 'invoice.paid: a field stays.'],

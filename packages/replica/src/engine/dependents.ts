@@ -15,8 +15,8 @@ export class Dependents {
   }
 
   /**
-   * Later work that names a batch, directly or through others, by `prior` or `needs`; in outbox order. An event's prior is
-   * of its own entity, so that what can name it is what is pending, or set aside, on the same entities.
+   * Later work that names a batch, directly or through others, by `prior` or `needs`; in outbox order, of any log. An event's
+   * prior is of its own entity, so that what can name it is what is pending, or set aside, on the same entities.
    */
   of(entities: LocalEntities, row: OutboxRow): readonly OutboxRow[] {
     const needing = this.#needing(row);
@@ -52,12 +52,12 @@ export class Dependents {
     return [...(entities.get(key).base?.pending ?? []), ...aside.map((one) => one['seq'] as number)];
   }
 
-  /** Action id → seqs of later work that needs it. */
+  /** Action id → seqs of later work that needs it: of any log, since a type that `main` defines is used in all of them (SC4). */
   #needing(row: OutboxRow): ReadonlyMap<string, readonly number[]> {
     const needing = new Map<string, number[]>();
     for (const later of this.#store.database
-      .prepare(`SELECT seq, frame FROM main.hf_outbox WHERE log = ? AND seq > ? AND instr(frame, '"needs"') > 0`)
-      .all(row.log, row.seq))
+      .prepare(`SELECT seq, frame FROM main.hf_outbox WHERE seq > ? AND instr(frame, '"needs"') > 0`)
+      .all(row.seq))
       for (const action of (JSON.parse(later['frame'] as string) as OutboxFrame).needs ?? []) {
         const seqs = needing.get(action);
         if (seqs === undefined) needing.set(action, [later['seq'] as number]);

@@ -54,10 +54,19 @@ export class Judge {
   /** ST3: what depends on a batch that a person has closed. `resolved` says what came in its place. */
   rejudge(entities: LocalEntities, dependents: readonly OutboxRow[], resolved: Resolved, closed: OutboxRow): void {
     if (dependents.length === 0) return;
-    const verdicts = this.#verdicts(entities, dependents, { resolved, closed });
     // What holds stands behind what it now builds on: all of it goes to the end, in its order.
-    const moved = dependents.map((row) => this.#outbox.toEnd(entities, row));
-    this.#carryOut.apply(entities, moved, verdicts, { merged: 0, parked: 0 });
+    const own = dependents.filter(({ log }) => log === closed.log);
+    if (own.length > 0) {
+      const verdicts = this.#verdicts(entities, own, { resolved, closed });
+      const moved = own.map((row) => this.#outbox.toEnd(entities, row));
+      this.#carryOut.apply(entities, moved, verdicts, { merged: 0, parked: 0 });
+    }
+    for (const { log, actionId } of dependents) {
+      // Of another log it only needed a definition (SC4): nothing happened to its entities by this.
+      const other = log === closed.log ? undefined : this.#outbox.byAction(actionId);
+      if (other !== undefined && LOCAL_STATES.has(other.state))
+        this.#outbox.release(entities, this.#outbox.toEnd(entities, other));
+    }
     entities.flush();
   }
 
@@ -145,7 +154,8 @@ export class Judge {
     const chain = [first];
     for (const seq of [...seqs].sort((a, b) => a - b)) {
       const row = this.#outbox.bySeq(seq);
-      if (row === undefined || !LOCAL_STATES.has(row.state) || row.heldBy !== null) continue;
+      // Of another log nothing is rebased by this: it is held if this is parked.
+      if (row === undefined || row.log !== first.log || !LOCAL_STATES.has(row.state) || row.heldBy !== null) continue;
       const touches = row.drafts.some(
         (draft) =>
           keys.has(`${draft.entityType} ${draft.entityId}`) || (draft.prior !== undefined && names.has(draft.prior)),

@@ -282,11 +282,16 @@ export class Outbox {
   letGo(entities: LocalEntities, row: OutboxRow): void {
     this.#store.tracker.outbox = true;
     for (const dependent of this.dependents.of(entities, row)) {
-      if (dependent.heldBy === null) continue;
-      const holder = this.dependents.holderOf(entities, dependent);
-      this.#store.database.prepare('UPDATE main.hf_outbox SET held_by = ? WHERE seq = ?').run(holder, dependent.seq);
-      if (holder === null) this.putBack(entities, dependent);
+      if (dependent.heldBy !== null) this.release(entities, dependent);
     }
+  }
+
+  /** It flows, unless something that it names is held or set aside itself. */
+  release(entities: LocalEntities, row: OutboxRow): void {
+    const holder = this.dependents.holderOf(entities, row);
+    if (holder !== null) return this.hold(entities, row, holder);
+    this.#store.database.prepare('UPDATE main.hf_outbox SET held_by = NULL WHERE seq = ?').run(row.seq);
+    this.putBack(entities, row);
   }
 
   takeOut(entities: LocalEntities, row: OutboxRow): void {
