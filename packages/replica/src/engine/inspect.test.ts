@@ -73,6 +73,12 @@ const TAMPERS: readonly Tamper[] = [
   },
   {
     check: 'outbox',
+    what: 'work that is held by what is nowhere, and is shown all the same',
+    sql: () => `UPDATE main.hf_outbox SET held_by = 'gone' WHERE action_id = '${waiting}'`,
+    count: 2,
+  },
+  {
+    check: 'outbox',
     what: 'work that is held and is shown all the same',
     sql: () => `UPDATE main.hf_outbox SET held_by = '${parked}' WHERE action_id = '${waiting}'`,
   },

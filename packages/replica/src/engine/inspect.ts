@@ -154,7 +154,15 @@ function checkOutbox(store: ReplicaStore, find: Find): number {
   for (const key of pendingKeys(store))
     pendingOn.set(`${key.log} ${key.type} ${key.id}`, entities.get(key).base?.pending ?? []);
   const seqs = new Set(rows.map((row) => row.seq));
+  const actions = new Set(rows.map((row) => row.actionId));
   for (const row of rows) {
+    if (row.heldBy !== null && !actions.has(row.heldBy))
+      find({
+        check: 'outbox',
+        log: row.log,
+        what: `batch ${row.actionId} is held by ${row.heldBy}, which is not in the outbox: nothing will let it go`,
+        next: 'Pack what is unsent, then repair.',
+      });
     const isLocal = LOCAL_STATES.has(row.state) && row.heldBy === null;
     for (const { log, type, id } of keysOf(row)) {
       const isIn = (pendingOn.get(`${log} ${type} ${id}`) ?? []).includes(row.seq);
