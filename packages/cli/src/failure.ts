@@ -37,7 +37,7 @@ interface Explained {
 const EXPLAINED: Readonly<Record<string, Explained>> = {
   'replica-in-use': {
     why: 'Another process holds this replica open, and only one may write.',
-    next: 'Stop that process, or add --take-over to fence it off.',
+    next: 'Stop that process. Meanwhile status, query, watch, journal, desk, doctor and pack read beside it.',
     exitCode: EXIT.failed,
   },
   'replica-damaged': {

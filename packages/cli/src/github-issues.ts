@@ -21,10 +21,10 @@ export interface GithubIssue {
   readonly comments: readonly { readonly at: string; readonly author: string; readonly body: string }[];
 }
 
-/** Longest texts that are taken whole: the rest would not fit into one event. */
+/** Longest texts that are taken whole: the rest would not fit into one event. Of comments, the first so many. */
 const TEXT_MAX = 60_000;
 const TITLE_MAX = 500;
-const COMMENTS_MAX = 400;
+export const COMMENTS_MAX = 400;
 
 /** Reads issues line by line, from a plain or a gzipped file. A line that is none stops with its number. */
 export async function* readGithubIssues(file: string): AsyncGenerator<GithubIssue> {

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { type Json, type Schema, schemaFrom } from '@holdfast/core';
 import { type Client, createClient, type Replica } from '@holdfast/replica';
 import { type Inspection, inspectReplica } from '@holdfast/replica/inspect';
@@ -29,6 +29,7 @@ export const openInspection = (options: ReplicaOptions): Inspection => openMeant
 /** The one that is meant, with its file. */
 export function openMeant(options: ReplicaOptions): { readonly file: string; readonly inspection: Inspection } {
   const files = replicaFiles(options.dir);
+  if (isLedgers(options.dir, files)) throw ledgersFolder(options);
   const found: { readonly file: string; readonly inspection: Inspection }[] = [];
   for (const file of files) {
     const inspection = inspectReplica(file);
@@ -57,6 +58,26 @@ export function openMeant(options: ReplicaOptions): { readonly file: string; rea
   });
 }
 
+/** What a ledger's folder has in it: its lock, and one file per workspace. */
+const isLedgerFile = (name: string): boolean => name === 'ledger.lock' || /^w-[0-9a-f]{32}\.db$/.test(name);
+
+function isLedgers(path: string, replicas: readonly string[]): boolean {
+  if (!existsSync(path)) return false;
+  if (statSync(path).isFile()) return isLedgerFile(basename(path));
+  return replicas.length === 0 && readdirSync(path).some(isLedgerFile);
+}
+
+function ledgersFolder({ dir, workspace = 'NAME' }: ReplicaOptions): Failure {
+  const folder = statSync(dir).isFile() ? dirname(dir) : dir;
+  return new Failure({
+    code: 'not-a-replica',
+    what: `${dir} is a ledger’s, not a replica’s.`,
+    why: 'A ledger keeps the logs of all devices; this command looks into what one device has.',
+    next: `Look into it with "holdfast ledger verify --dir ${folder} --workspace ${workspace}".`,
+    exitCode: EXIT.wrongUse,
+  });
+}
+
 const isReplicaFile = (name: string): boolean => name.endsWith('.holdfast');
 
 function replicaFiles(dir: string): readonly string[] {
@@ -79,14 +100,15 @@ export interface OpenedHost extends AsyncDisposable {
 
 /** Opens the file as its host, with the schema that it was opened with last. */
 export async function openHost(options: ReplicaOptions): Promise<OpenedHost> {
-  const inspection = openInspection(options);
+  const { file, inspection } = openMeant(options);
   const { owner, schema: data } = inspection;
   inspection[Symbol.dispose]();
   const schema = schemaFrom(data);
   const token = tokenFrom(options);
   const client: Client<Schema> = createClient({
     schema,
-    dir: options.dir,
+    // Where it was found, which may be deeper than was said.
+    dir: dirname(file),
     ledger: owner.ledger,
     account: { id: owner.account, ...(token === null ? {} : { token: () => token }) },
   });

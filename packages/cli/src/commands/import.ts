@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { createClient, type Replica } from '@holdfast/replica';
+import { createClient } from '@holdfast/replica';
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
-import { commentsOf, readGithubIssues, recordIssue } from '../github-issues.ts';
+import { COMMENTS_MAX, commentsOf, readGithubIssues, recordIssue } from '../github-issues.ts';
 import type { CommandContext } from '../main.ts';
 import { countOf, tokenFrom } from '../options.ts';
-import { type TrackerSchema, trackerSchema } from '../tracker-schema.ts';
+import { settleWithin } from '../settle-within.ts';
+import { trackerSchema } from '../tracker-schema.ts';
 
 interface ImportOptions {
   readonly dir: string;
@@ -58,6 +59,7 @@ export function registerImport(program: Command, context: CommandContext): void 
       let issues = 0;
       let comments = 0;
       let already = 0;
+      let commentsLeftOut = 0;
       for await (const issue of readGithubIssues(file)) {
         if (options.limit !== undefined && issues + already >= options.limit) break;
         const id = idOf('issue', issue.repo, issue.number);
@@ -69,40 +71,24 @@ export function registerImport(program: Command, context: CommandContext): void 
             undo: false,
           });
           issues += 1;
-          comments += commentsOf(issue).length;
+          const taken = commentsOf(issue).length;
+          comments += taken;
+          commentsLeftOut += issue.comments.length - taken;
         }
         output.progress(`${issues} issues, ${comments} comments …`);
       }
       output.progress('Sending …');
-      const isSettled = await settleWithin(replica, 60_000);
+      const { isGivenUp } = await settleWithin(replica, 60_000);
       const { unsent } = replica.status.current;
-      output.value({ issues, comments, already, unsent });
+      output.value({ issues, comments, commentsLeftOut, already, unsent });
       output.line(
         `${issues} issues with ${comments} comments imported${already > 0 ? `, ${already} were here already` : ''}.`,
       );
-      if (!isSettled || (unsent ?? 0) > 0) {
+      if (commentsLeftOut > 0)
+        output.line(`${commentsLeftOut} comments were left out: of one issue at most ${COMMENTS_MAX} are taken.`);
+      if (isGivenUp || (unsent ?? 0) > 0) {
         output.line(`They are durable in ${options.dir}; ${unsent} batches wait for the ledger at ${options.ledger}.`);
         context.exit(EXIT.notReachable);
       }
     });
-}
-
-/** A ledger that does not answer is not waited for: the work is durable here. */
-const OFFLINE_MS = 3_000;
-
-async function settleWithin(replica: Replica<TrackerSchema>, ms: number): Promise<boolean> {
-  const giveUp = new AbortController();
-  const overall = setTimeout(() => giveUp.abort(), ms);
-  const offline = setInterval(() => {
-    if (replica.status.current.phase === 'offline') giveUp.abort();
-  }, OFFLINE_MS);
-  try {
-    await replica.settle({ signal: giveUp.signal });
-    return !giveUp.signal.aborted;
-  } catch {
-    return false;
-  } finally {
-    clearTimeout(overall);
-    clearInterval(offline);
-  }
 }

@@ -17,8 +17,11 @@ export function registerLedger(program: Command, context: CommandContext): void 
     .option('--token-file <file>', 'a file with the token; else HOLDFAST_TOKEN')
     .action(async (options: { ledger: string; tokenFile?: string }) => {
       const session = await ask(options, '/v1/session');
+      const { workspaces } = (await ask(options, '/v1/workspaces')) as {
+        workspaces: readonly Record<string, unknown>[];
+      };
       const output = context.output();
-      output.value(session);
+      output.value({ ...session, workspaces });
       const { min, max } = session['protocol'] as { readonly min: number; readonly max: number };
       output.facts({
         account: session['account'],
@@ -27,9 +30,6 @@ export function registerLedger(program: Command, context: CommandContext): void 
         'ledger time': session['serverTime'],
       });
       output.line('');
-      const { workspaces } = (await ask(options, '/v1/workspaces')) as {
-        workspaces: readonly Record<string, unknown>[];
-      };
       if (!output.json) output.table(workspaces);
     });
 

@@ -1,4 +1,3 @@
-import { readFileSync, writeFileSync } from 'node:fs';
 import type { Fault, Json } from '@holdfast/core';
 import { endLocalCommits, type Finding, type Inspection } from '@holdfast/replica/inspect';
 import type { Command } from 'commander';
@@ -8,6 +7,8 @@ import type { CommandContext } from '../main.ts';
 import { openHost, openInspection, openMeant, type ReplicaOptions, withReplicaOptions } from '../open-replica.ts';
 import { countOf } from '../options.ts';
 import type { Output } from '../output.ts';
+import { fieldsOf, readPack, writePack } from '../read-write-files.ts';
+import { settleWithin } from '../settle-within.ts';
 
 /**
  * Commands about a replica on this device. Those that only look read the file beside a running host; those that write open
@@ -97,7 +98,7 @@ export function registerReplica(program: Command, context: CommandContext): void
     .action((options: ReplicaOptions & { to: string }) => {
       using inspection = openInspection(options);
       const bytes = inspection.pack();
-      writeFileSync(options.to, bytes, { mode: 0o600, flag: 'wx' });
+      writePack(options.to, bytes);
       const { unsent } = inspection.counts();
       context.output().value({ file: options.to, bytes: bytes.byteLength, batches: unsent });
       context.output().line(`${unsent} unsent batches are in ${options.to}. They are still in the outbox, too.`);
@@ -106,8 +107,9 @@ export function registerReplica(program: Command, context: CommandContext): void
   looking('unpack', 'take a pack’s batches into the outbox; what is here already is not taken twice')
     .argument('<file>')
     .action(async (file: string, options: ReplicaOptions) => {
+      const pack = readPack(file);
       await using host = await openHost(options);
-      const { batches, already } = await host.replica.unpack(readFileSync(file));
+      const { batches, already } = await host.replica.unpack(pack);
       context.output().value({ batches, already });
       context.output().line(`${batches} batches taken, ${already} were here already.`);
     });
@@ -117,24 +119,39 @@ export function registerReplica(program: Command, context: CommandContext): void
     .argument('<json>', '{ … } to create; { "id": …, … } to update on purpose')
     .option('--label <text>', 'what undo and desk call it', 'Command line')
     .option('--delete', 'delete the entity with this id instead', false)
-    .option('--settle', 'wait until the ledger has it', false)
+    .option(
+      '--settle',
+      'wait until the ledger has it; exit 5 if that cannot be reached, 3 if a person is needed',
+      false,
+    )
     .action(
       async (
         entity: string,
         json: string,
         options: ReplicaOptions & { label: string; delete: boolean; settle: boolean },
       ) => {
+        const fields = fieldsOf(json);
         await using host = await openHost(options);
-        const { id, actionId } = await host.write(entity, JSON.parse(json) as Record<string, Json>, options);
-        if (options.settle) {
-          const { attention } = await host.replica.settle({ signal: AbortSignal.timeout(30_000) });
-          if (attention > 0) context.exit(EXIT.personNeeded);
+        const output = context.output();
+        const { id, actionId } = await host.write(entity, fields, options);
+        output.line(`${entity}/${id} is durable on this device.`);
+        if (!options.settle) {
+          output.value({ entity, id, action: actionId });
+          return;
         }
-        context.output().value({ entity, id, action: actionId });
-        context.output().line(`${entity}/${id} is durable on this device.`);
+        const { settled, attention, obstacles, isGivenUp } = await settleWithin(host.replica, SETTLE_MS);
+        output.value({ entity, id, action: actionId, settled, attention, obstacles });
+        for (const { log, code } of obstacles)
+          output.line(`${log ?? 'The replica'} waits: ${code}. Nothing is lost; docs/ERRORS.md says what to do.`);
+        if (attention > 0) output.line('A person is needed: see "holdfast replica desk".');
+        if (attention > 0 || !(settled || isGivenUp)) context.exit(EXIT.personNeeded);
+        else if (!settled) context.exit(EXIT.notReachable);
       },
     );
 }
+
+/** How long "--settle" waits for a ledger that answers. */
+const SETTLE_MS = 30_000;
 
 /** PM10: the facts, the pack, then the end of what was left half done. */
 function repair(options: ReplicaOptions & { readonly to: string }, context: CommandContext): void {
@@ -144,7 +161,7 @@ function repair(options: ReplicaOptions & { readonly to: string }, context: Comm
   const found = looked.examine().findings.filter(({ check }) => check === 'permits');
   for (const finding of found) showFinding(finding, output);
   const pack = looked.pack();
-  writeFileSync(options.to, pack, { mode: 0o600, flag: 'wx' });
+  writePack(options.to, pack);
   output.line(`${looked.counts().unsent} unsent batches are packed in ${options.to}.`);
   const ended = endLocalCommits(file, looked);
   output.value({ pack: options.to, ended });
@@ -217,7 +234,9 @@ async function watch(
     const now = JSON.stringify(rows);
     if (now !== last) {
       last = now;
-      output.table(rows);
+      // One line a result: rows alone would not say where one ends, nor that nothing is left.
+      output.value({ rows });
+      if (!output.json) output.table(rows);
       shown += 1;
       if (options.times !== undefined && shown >= options.times) return;
     }

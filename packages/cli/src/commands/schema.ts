@@ -31,11 +31,13 @@ export function registerSchema(program: Command, context: CommandContext): void 
       const output = context.output();
       const data = schemaData(await loadSchema(file));
       const before = readSnapshot(options.lock);
-      if (before === null && !options.write) {
-        output.line(`There is no ${options.lock} yet. Write it with --write, and commit it.`);
-        context.exit(EXIT.failed);
-        return;
-      }
+      if (before === null && !options.write)
+        throw new Failure({
+          code: 'not-found',
+          what: `There is no ${options.lock} yet.`,
+          why: 'What devices in the field hold is known from it alone.',
+          next: 'Write it with --write, and commit it.',
+        });
       const changes = before === null ? [] : checkSchema(before, data);
       const refused = changes.filter((change) => change.verdict === 'refused');
       output.value({ changes, refused: refused.length });

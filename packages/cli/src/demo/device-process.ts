@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createClient, type Replica } from '@holdfast/replica';
-import { readGithubIssues, recordIssue } from '../github-issues.ts';
+import { commentsOf, readGithubIssues, recordIssue } from '../github-issues.ts';
 import { type TrackerSchema, trackerSchema } from '../tracker-schema.ts';
 import { serveParent } from './child.ts';
 
@@ -76,7 +76,7 @@ serveParent<DeviceAsks>(
         await write;
         actions.push(write.id);
         issues += 1;
-        comments += issue.comments.length;
+        comments += commentsOf(issue).length;
       }
       return { issues, comments, actions };
     },
