@@ -1,4 +1,5 @@
 import { isApart } from './lasting.ts';
+import type { Tab } from './tab.ts';
 import type { World } from './world.ts';
 
 /**
@@ -9,11 +10,14 @@ export function isQuiet(world: World): boolean {
   const { devices, logs, tabs } = world;
   return (
     logs.every((log) => isOneHead(world, log)) &&
-    tabs.every((tab) => tab.unanswered === 0 || isApart(world, tab.device)) &&
+    tabs.every((tab) => isServed(tab) || isApart(world, tab.device)) &&
     devices.every((device) => isApart(world, device) || device.engine?.coordinator.obligations.open().length === 0) &&
     devices.every((device) => isLive(world, device))
   );
 }
+
+/** A tab that was killed is not waited for; one that is open waits for its host, and so does whoever looks at it. */
+const isServed = (tab: Tab): boolean => tab.unanswered === 0 && (!tab.isOpen || tab.isServed);
 
 function isOneHead(world: World, log: string): boolean {
   const heads = new Set<number>();

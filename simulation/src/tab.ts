@@ -21,6 +21,8 @@ import type { WorldSchema } from './world.ts';
 export interface Tab {
   readonly device: SimulatedDevice<WorldSchema>;
   readonly isOpen: boolean;
+  /** It is open, and the host that runs now has welcomed it. */
+  readonly isServed: boolean;
   /** Commits that nobody has answered yet. */
   readonly unanswered: number;
   readonly counts: Record<'commits asked again' | 'commits repeated' | 'tabs killed', number>;
@@ -88,6 +90,9 @@ export function createTab(parts: {
     get isOpen() {
       return page !== null;
     },
+    get isServed() {
+      return page !== null && page.servedBy !== null && page.servedBy === device.engine;
+    },
     get unanswered() {
       return unanswered.size;
     },
@@ -136,6 +141,8 @@ export function createTab(parts: {
 interface Page {
   readonly link: Link;
   readonly rows: readonly RawRow[];
+  /** The engines whose host has welcomed it, as long as it has heard nothing else. */
+  readonly servedBy: EngineDevice | null;
   close(): void;
 }
 
@@ -143,8 +150,12 @@ function openPage({ device, time, random }: Parameters<typeof createTab>[0]): Pa
   const clock: DeviceClock = time.clockFor({});
   const ports = new Set<PortPair>();
   let rows: readonly RawRow[] = [];
+  let asked: EngineDevice | null = null;
+  let servedBy: EngineDevice | null = null;
   const open: OpenChannel = (events) => {
     const { engine } = device;
+    asked = engine;
+    servedBy = null;
     const pair = createPortPair(time, random);
     ports.add(pair);
     if (engine === null) pair.kill('host');
@@ -161,9 +172,20 @@ function openPage({ device, time, random }: Parameters<typeof createTab>[0]): Pa
     },
     failing: () => undefined,
   });
+  link.listen({
+    welcome: () => {
+      servedBy = asked;
+    },
+    lost: () => {
+      servedBy = null;
+    },
+  });
   link.start();
   return {
     link,
+    get servedBy() {
+      return servedBy;
+    },
     get rows() {
       return rows;
     },
