@@ -149,6 +149,70 @@ describe('a ledger that has lost acknowledged work', () => {
     expect(ledger.entity('issue', 'i')).toBeUndefined();
   });
 
+  /** Ben did all of Ana's work first: hers is done, by his hand, at version 4 of 5. */
+  function doneByOthers() {
+    const before = new TinyLedger(nodeDigest);
+    const [ana, ben] = [device(1), device(2, 'ben')];
+    for (const one of [ana, ben]) one.bootstrap(before);
+    ana.create('issue', { title: 'A' }, 'i');
+    ana.settle(before);
+    ben.settle(before);
+    // Ana's delete clashes with nothing, but Ben's edit comes between: what is left to do, his delete has done.
+    const work = ana.delete('issue', 'i');
+    ben.create('issue', { title: 'one' }, 'one');
+    ben.update('issue', 'i', { title: 'Ben' });
+    ben.settle(before);
+    ben.delete('issue', 'i');
+    ben.create('issue', { title: 'another' }, 'other');
+    ben.settle(before);
+    ana.settle(before);
+    expect(ana.state.outcome(work)).toMatchObject({ state: 'ordered' });
+    expect(before.events.some(({ actionId }) => actionId === work)).toBe(false);
+    return { ana, before, work };
+  }
+
+  test("[HL1 HL4 OB7] work that others did is its author's to offer again, where the ledger has lost theirs", () => {
+    const { ana, before, work } = doneByOthers();
+    const ledger = before.restoredTo(1);
+    ana.handshake(ledger);
+    expect(ana.state.outcome(work)).toMatchObject({ state: 'needs-attention', fault: { code: 'history-changed' } });
+    ana.adopt(ledger);
+    ana.settle(ledger);
+    expect([ana.state.outcome(work)?.state, ana.state.counts().unsent, ledger.entity('issue', 'i')]).toEqual([
+      'ordered',
+      0,
+      undefined,
+    ]);
+  });
+
+  test('[HL4] a ledger that has kept what others did leaves it done', () => {
+    const { ana, before, work } = doneByOthers();
+    const later = ana.create('issue', { title: 'N' }, 'n');
+    ana.settle(before);
+    const ledger = before.restoredTo(4);
+    ana.handshake(ledger);
+    expect([ana.state.outcome(work)?.state, ana.state.counts().lost, later]).toEqual(['ordered', 1, 'n']);
+  });
+
+  test('[HL1] where the history is found again, it is done as it was', () => {
+    const { ana, before, work } = doneByOthers();
+    const outcome = ana.state.outcome(work);
+    ana.handshake(before.restoredTo(1));
+    ana.handshake(before);
+    expect([ana.state.outcome(work), ana.state.counts().unsent, ana.take()]).toEqual([outcome, 0, []]);
+    // And is lost again with it.
+    ana.handshake(before.restoredTo(1, 'another'));
+    expect(ana.state.counts().lost).toBe(1);
+  });
+
+  test('[OB7 HL1] what a person discards while it is lost is not offered again', () => {
+    const { ana, before, work } = doneByOthers();
+    ana.handshake(before.restoredTo(3));
+    expect(ana.state.discard([work])).toMatchObject({ ok: true });
+    ana.handshake(before.restoredTo(1, 'another'));
+    expect([ana.state.outcome(work)?.state, ana.state.counts().unsent]).toEqual(['discarded', 0]);
+  });
+
   test('[DG3] a position that is in the log takes the new epoch and goes on, asking again about what was accepted', () => {
     const ledger = new TinyLedger(nodeDigest);
     const ana = device(1);

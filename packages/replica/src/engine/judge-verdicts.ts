@@ -13,6 +13,7 @@ import {
 } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
 import { headOf, type JudgeFacts } from './judge-facts.ts';
+import { keepDone } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
 import type { OutboxRow } from './outbox-row.ts';
@@ -56,7 +57,7 @@ export class Verdicts {
           // Theirs did all of it: it is in the log, by other hands. Or it was decided against, and its author is told.
           const { log } = row;
           const isTheirs = verdict.notices.length === 0;
-          const version = headOf(this.#store, log);
+          const version = this.#doneAt(row, headOf(this.#store, log));
           for (const notice of verdict.notices) this.#desk.tell(row, notice);
           if (isTheirs && this.#isHistoryGone(log)) {
             // What did all of it is itself lost at the ledger (HL1), and may never come back.
@@ -65,6 +66,7 @@ export class Verdicts {
             this.#desk.open(row, 'clash', fault, this.#bothSides(entities, row));
             return;
           }
+          if (isTheirs) keepDone(this.#store, row, version);
           this.#outbox.closeAs(entities, row, isTheirs ? { state: 'ordered', log, version } : { state: 'discarded' });
           return;
         }
@@ -122,6 +124,17 @@ export class Verdicts {
     let own = prior;
     for (let below = own; below !== undefined; below = this.#facts.priorOf(below)) own = below;
     return own;
+  }
+
+  /** The newest version of what it touches: what did it lies there or below. The head, where that came without events. */
+  #doneAt({ log, drafts }: OutboxRow, head: number): number {
+    const newest = this.#store.database.prepare(
+      'SELECT max(version) AS version FROM main.hf_event WHERE log = ? AND type = ? AND entity = ?',
+    );
+    const versions = drafts.map(
+      ({ entityType, entityId }) => newest.get(log, entityType, entityId)?.['version'] ?? head,
+    );
+    return Math.max(...(versions as readonly number[]));
   }
 
   /** What is confirmed here is not what the ledger has: from HL1 until its state is adopted (HL4). */

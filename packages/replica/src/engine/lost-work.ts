@@ -1,6 +1,6 @@
-import type { EventDraft, RequestRefusalCode } from '@holdfast/core';
+import { type EventDraft, type RequestRefusalCode, uuidv7 } from '@holdfast/core';
 import type { Judge } from './judge.ts';
-import { forgetDrafts, keptLog } from './kept-drafts.ts';
+import { doneAt, forgetDone, forgetDrafts, ownDraftsAbove } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
 import type { OutboxFrame, OutboxRow } from './outbox-row.ts';
@@ -26,10 +26,13 @@ export class LostWork {
     this.#judge = parts.judge;
   }
 
-  /** HL1: own operations above the common version go back into the outbox as they were. */
+  /**
+   * HL1: own operations above the common version go back into the outbox as they were, and with them those that others had
+   * done there: nobody else would ever do them again.
+   */
   lose(entities: LocalEntities, log: string, commonVersion: number): void {
     const lost = this.#ownAbove(log, commonVersion).filter(
-      ({ actionId }) => this.#outbox.byAction(actionId) === undefined,
+      ({ actionId, isDone }) => this.#outbox.byAction(actionId) === undefined && !(isDone && this.#isClosed(actionId)),
     );
     let seq = this.#outbox.edge('first') - lost.length;
     for (const { actionId, requestId, draftTexts } of lost) {
@@ -61,7 +64,12 @@ export class LostWork {
       const events = this.#store.database
         .prepare('SELECT count(*) AS n, max(version) AS version FROM main.hf_event WHERE log = ? AND action_id = ?')
         .get(log, row.actionId);
-      if (events?.['n'] === row.drafts.length) this.#outbox.retire(entities, row, events['version'] as number);
+      const done = doneAt(this.#store, log, row.actionId);
+      // Others have done it, and that is in the log again, too.
+      if (done !== undefined) {
+        this.#outbox.retire(entities, row, done);
+        this.#outbox.dependents.renameNeed(row, undefined);
+      } else if (events?.['n'] === row.drafts.length) this.#outbox.retire(entities, row, events['version'] as number);
       else this.#queueAgain(entities, row);
     }
   }
@@ -112,6 +120,7 @@ export class LostWork {
       .prepare("UPDATE main.hf_outbox SET state = 'queued', fault = NULL, answer = NULL WHERE seq = ?")
       .run(row.seq);
     this.#store.tracker.outbox = true;
+    forgetDone(this.#store, row.log, row.actionId);
     this.#outbox.putBack(entities, row);
     this.#outbox.letGo(entities, row);
   }
@@ -147,16 +156,13 @@ export class LostWork {
   }
 
   #ownAbove(log: string, version: number) {
-    const byAction = new Map<string, { actionId: string; requestId: string; draftTexts: string[] }>();
-    for (const row of this.#store.database
-      .prepare(
-        'SELECT action_id, draft, envelope FROM main.hf_event WHERE log IN (?, ?) AND version > ? AND own = 1 AND draft IS NOT NULL ORDER BY version',
-      )
-      .all(log, keptLog(log), version)) {
-      const actionId = row['action_id'] as string;
-      const { requestId } = JSON.parse(row['envelope'] as string) as { readonly requestId: string };
-      const batch = byAction.get(actionId) ?? { actionId, requestId, draftTexts: [] };
-      batch.draftTexts.push(row['draft'] as string);
+    const byAction = new Map<string, { actionId: string; requestId: string; draftTexts: string[]; isDone: boolean }>();
+    for (const { actionId, requestId, draftText, isDone } of ownDraftsAbove(this.#store, log, version)) {
+      // A request that was answered with `version-conflict` may be remembered: what others did is asked for anew.
+      const { platform } = this.#store;
+      const again = () => (isDone ? uuidv7(this.#store.nowMs(), platform.random) : requestId);
+      const batch = byAction.get(actionId) ?? { actionId, requestId: again(), draftTexts: [], isDone };
+      batch.draftTexts.push(draftText);
       byAction.set(actionId, batch);
     }
     return [...byAction.values()];
@@ -171,6 +177,12 @@ export class LostWork {
       return [...rules].some((wire) => JSON.stringify(change).includes(`"${wire}"`));
     });
     return { merge: isUnderRules ? 'author' : 'fields' };
+  }
+
+  /** A person has discarded or replaced it since. */
+  #isClosed(actionId: string): boolean {
+    const sql = "SELECT 1 FROM main.hf_outcome WHERE action_id = ? AND json_extract(outcome, '$.state') <> 'ordered'";
+    return this.#store.database.prepare(sql).get(actionId) !== undefined;
   }
 
   #identityOf(actionId: string): string {
