@@ -20,6 +20,7 @@ import type { WorldSchema } from './world.ts';
  */
 export interface Tab {
   readonly device: SimulatedDevice<WorldSchema>;
+  /** Also while it looks for its next host. */
   readonly isOpen: boolean;
   /** It is open, and the host that runs now has welcomed it. */
   readonly isServed: boolean;
@@ -55,6 +56,7 @@ export function createTab(parts: {
   const refused = new Set<string>();
   const counts = { 'commits asked again': 0, 'commits repeated': 0, 'tabs killed': 0 };
   let page: Page | null = null;
+  let isReopening = false;
 
   /** Asks, and hears the answer, if this page lives that long. */
   const ask = (of: Page, action: string, asked: Asked): void => {
@@ -81,14 +83,15 @@ export function createTab(parts: {
   const reopen = (of: Page): void => {
     of.close();
     page = null;
-    time.at(1_000, () => self.open());
+    isReopening = true;
+    time.at(1_000, () => (isReopening ? self.open() : undefined));
   };
 
   const self: Tab = {
     device,
     counts,
     get isOpen() {
-      return page !== null;
+      return page !== null || isReopening;
     },
     get isServed() {
       return page !== null && page.servedBy !== null && page.servedBy === device.engine;
@@ -107,6 +110,7 @@ export function createTab(parts: {
     },
     open: () => {
       if (page !== null) return;
+      isReopening = false;
       const opened = openPage({ device, time, random });
       page = opened;
       opened.link.listen({ ended: () => (page === opened ? reopen(opened) : undefined) });
@@ -116,6 +120,7 @@ export function createTab(parts: {
       }
     },
     kill: () => {
+      isReopening = false;
       if (page === null) return;
       counts['tabs killed'] += 1;
       page.close();
