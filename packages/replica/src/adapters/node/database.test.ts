@@ -119,6 +119,21 @@ test('[SC3] a column says where it comes from, through view, alias and nesting',
   ]);
 });
 
+test.each([
+  'SELECT _id FROM plan',
+  'SELECT * FROM main.plan',
+  'SELECT count(*) FROM plan',
+  'SELECT id FROM issue WHERE id IN (SELECT _id FROM Plan)',
+  'WITH plan AS (SELECT _id FROM main.plan) SELECT * FROM plan',
+  'SELECT * FROM hf_search_plan',
+])('[LQ5 SC1] a table of another version of the app has no view, and is not for queries: %s', (sql) => {
+  database.exec(`
+    CREATE TABLE main.plan (_row INTEGER PRIMARY KEY, _log TEXT, _id TEXT, title TEXT);
+    CREATE VIRTUAL TABLE main.hf_search_plan USING fts5(title, content='plan', content_rowid='_row');
+  `);
+  expect(refusal(sql)).toBe('query-refused');
+});
+
 test('[LQ5] json_each is open to queries', () => {
   expect(database.prepareQuery("SELECT value FROM json_each('[3]')").statement.arrays()).toEqual([[3]]);
 });
