@@ -161,10 +161,12 @@ test('[LQ6 SY2] watch shows a result, and the next one when a commit of another 
 
 test('[ST1] what two people set at once waits on the desk: exit code 3, until somebody decided', async () => {
   await within('ana', async (replica) => {
+    await settle(replica);
     await replica.pause();
     await retitle(replica, 'Mine');
   });
   await within('ben', async (replica) => {
+    await settle(replica);
     await retitle(replica, 'Theirs');
     await settle(replica);
   });
@@ -256,7 +258,7 @@ test('[LG2 SY2] a ledger says who asks, what it holds and that it is whole; exit
   );
   const [damaged, waiting] = await Promise.all([
     holdfast('ledger', 'verify', ...ofFolder),
-    holdfast('replica', 'commit', 'project', '{"name": "later"}', '--dir', 'cem', '--settle'),
+    holdfast('replica', 'commit', 'project', '{"name": "later"}', '--dir', fileOf('cem'), '--settle'),
   ]);
   expect(damaged).toMatchObject({ code: 4, values: [{ problems: [{ what: 'entity', entity: { id: issue } }] }] });
   expect(waiting).toMatchObject({ code: 5, values: [{ entity: 'project', settled: false, attention: 0 }] });
