@@ -9,7 +9,7 @@ import { CRASH_POINTS } from '@holdfast/replica/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type AppSchema, schema } from '../docs/tasks/schema.ts';
 import { claimNext, createAndWait } from '../docs/tasks/t13-read-decide-write.ts';
-import { firstInvoice, pay, unpaid } from '../docs/tasks/t14-types-at-run-time.ts';
+import { firstInvoice, pay, payOnce, unpaid } from '../docs/tasks/t14-types-at-run-time.ts';
 
 /** The tasks of docs/tasks as programs that run, against a real ledger. */
 const TASKS = resolve(import.meta.dirname, '../docs/tasks');
@@ -104,4 +104,6 @@ test('[SC4] task T14: a type is defined while the app runs, and is a table like 
   await pay(ana, rows[0] as { id: typeof id });
   expect(await unpaid(ana)).toEqual([]);
   expect(await ana.settle()).toMatchObject({ settled: true, attention: 0 });
+  // Paid already: nothing is written again.
+  expect(await payOnce(ana, id)).toEqual(['invoice.created', 'invoice.updated']);
 });

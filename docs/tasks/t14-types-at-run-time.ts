@@ -35,3 +35,12 @@ export const unpaid = (replica: Replica<AppSchema>) =>
 
 export const pay = (replica: Replica<AppSchema>, invoice: { readonly id: Id }) =>
   replica.commit((tx) => entityNamed(tx, 'invoice').update(invoice, { paid: true }), { label: 'Pay an invoice' });
+
+/** Pays it only if it is still open when the commit is made, and says what became of it since it was written. */
+export async function payOnce(replica: Replica<AppSchema>, id: Id): Promise<readonly string[]> {
+  await replica.transact(async (tx) => {
+    const invoice = await tx.getNamed('invoice', id);
+    if (invoice?.['paid'] === false) entityNamed(tx.write, 'invoice').update(id, { paid: true });
+  });
+  return (await replica.historyNamed('invoice', id)).map(({ type }) => type);
+}

@@ -11,6 +11,16 @@ const SALT = /^[0-9a-f]{32}$/;
 
 /** Ids of entities, requests, actions and accounts: 1 to 128 visible ASCII characters (F127). */
 export const isId = (value: unknown): value is string => typeof value === 'string' && ID.test(value);
+/**
+ * Names of workspaces and logs, by one rule wherever one is made or asked for: an id that is one part of an address. With a
+ * "/" it would be written `%2F` there, which proxies and servers take apart.
+ */
+export const isAddressName = (value: unknown): value is string => isId(value) && !value.includes('/');
+/** What is said of one that is none: the facts of `malformed`. */
+export const addressNameProblem = (path: 'workspace' | 'log') => ({
+  path,
+  reason: '1 to 128 visible ASCII characters without "/"',
+});
 export const isUuidV7 = (value: unknown): value is string => typeof value === 'string' && UUID_V7.test(value);
 /** ISO 8601 in UTC with milliseconds: one form, which sorts as text, of a day that its month has. */
 export const isInstant = (value: unknown): value is string =>

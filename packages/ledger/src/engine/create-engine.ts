@@ -3,6 +3,7 @@ import {
   decodeHandshakeRequest,
   type HandshakeAnswer,
   type HandshakeRequest,
+  isAddressName,
   type Json,
   LIMITS,
   PROTOCOL,
@@ -26,7 +27,7 @@ import { createGroups } from './group.ts';
 import { commonProtocol, judgeHandshake, type Met, meetReadOf } from './handshake.ts';
 import { createLive } from './live.ts';
 import { loggedError } from './logged-error.ts';
-import { isName, nameProblem, refusedName } from './names.ts';
+import { nameProblem, refusedName } from './names.ts';
 import { createProven } from './proven.ts';
 import { pushAnswer } from './push-answer.ts';
 import { readPush } from './push-request.ts';
@@ -253,11 +254,11 @@ export function createEngine(config: EngineConfig): Engine {
     history: (_actor, ref, query) => reading(ref, () => reader.history(ref, query)),
 
     workspaces: () => store.workspaces(),
-    createWorkspace: (workspace) => (isName(workspace) ? store.createWorkspace(workspace, newLog()) : false),
+    createWorkspace: (workspace) => (isAddressName(workspace) ? store.createWorkspace(workspace, newLog()) : false),
     createLog: (actor, ref) =>
       answering<LogFacts>(() => {
         if (actor.role !== 'administrator') return refuse(refusedBy('not-allowed'));
-        if (!isName(ref.log)) return refuse(refusedName('log'));
+        if (!isAddressName(ref.log)) return refuse(refusedName('log'));
         return andThen(store.createLog(ref, newLog()), () =>
           andThen(
             store.log(ref),

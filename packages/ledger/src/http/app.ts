@@ -1,4 +1,4 @@
-import { HEADERS, type Json, type Logger, PROTOCOL, type Role } from '@holdfast/core';
+import { HEADERS, isAddressName, type Json, type Logger, PROTOCOL, type Role } from '@holdfast/core';
 import { type Context, Hono } from 'hono';
 import { routePath } from 'hono/route';
 import type { Access, Caller } from '../access/access.ts';
@@ -6,7 +6,7 @@ import { mayAdminister, roleIn } from '../access/access.ts';
 import { type Answered, type MaybePromise, type Refused, refusedBy } from '../engine/answer.ts';
 import type { Actor, Engine, LogRef } from '../engine/engine.ts';
 import { loggedError } from '../engine/logged-error.ts';
-import { isName, nameProblem, refusedName } from '../engine/names.ts';
+import { nameProblem, refusedName } from '../engine/names.ts';
 import { readJsonBody } from './body.ts';
 import { isForeignPage, type Origins } from './origins.ts';
 
@@ -243,7 +243,7 @@ function createDoor({ engine, access, origins, logger, newRequestId, observe, no
     const { json } = body;
     if (typeof json === 'object' && json !== null && !Array.isArray(json)) {
       const value = (json as Record<string, Json>)[name];
-      if (isName(value) && Object.keys(json).length === 1) return value;
+      if (isAddressName(value) && Object.keys(json).length === 1) return value;
     }
     return refuse(c, refusedName(name));
   };
@@ -281,7 +281,7 @@ function createDoor({ engine, access, origins, logger, newRequestId, observe, no
         const { workspace } = refOf(c);
         const actor = actorIn(caller, workspace);
         if (actor === null) return refuse(c, refusedBy('not-found'));
-        if (!isName(workspace)) return refuse(c, refusedName('workspace'));
+        if (!isAddressName(workspace)) return refuse(c, refusedName('workspace'));
         const log = await namedBody(c, 'log');
         if (typeof log !== 'string') return log;
         return answer(c, await engine.createLog(actor, { workspace, log }));

@@ -336,3 +336,17 @@ test('[LK1] what cannot be served here is refused with what to do', () => {
   expect(() => createClient({ ...options, via: 'daemon' })).toThrow(/daemon/);
   expect(() => createClient(options)).toThrow(/dir/);
 });
+
+test.each(['a/b', '', 'x'.repeat(129), 'ä', 'two words'])(
+  '[LG11] a workspace or log by the name %j, which no ledger takes, is refused where it is opened',
+  async (name) => {
+    const client = bench.client('ana');
+    const reason = '1 to 128 visible ASCII characters without "/"';
+    const opened = await client.open(name).catch((cause: unknown) => cause);
+    expect(opened).toMatchObject({ code: 'malformed', details: { path: 'workspace', reason } });
+    expect(await client.workspaces()).toEqual([]);
+    const replica = await client.open('acme');
+    const followed = await replica.follow(name).catch((cause: unknown) => cause);
+    expect(followed).toMatchObject({ code: 'malformed', details: { path: 'log', reason } });
+  },
+);

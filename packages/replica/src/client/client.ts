@@ -1,4 +1,12 @@
-import { LIMITS, type Platform, type Schema, type SchemaData, schemaData } from '@holdfast/core';
+import {
+  addressNameProblem,
+  isAddressName,
+  LIMITS,
+  type Platform,
+  type Schema,
+  type SchemaData,
+  schemaData,
+} from '@holdfast/core';
 import { FaultError } from '../engine/fault-error.ts';
 import { Link } from '../link/link.ts';
 import type { OpenChannel, RunTimeTypesByName } from '../link/messages.ts';
@@ -32,7 +40,10 @@ export type SignOutChoice =
   | { readonly unsent: 'export'; readonly to: WritableStream<Uint8Array> };
 
 export interface Client<S extends Schema> extends AsyncDisposable {
-  /** Opens a workspace on this device, offline or not. Opening it twice shares one host; each is closed by itself. */
+  /**
+   * Opens a workspace on this device, offline or not. Opening it twice shares one host; each is closed by itself. Rejects
+   * with `malformed` where no ledger would take the name: 1 to 128 visible ASCII characters without "/".
+   */
   open(workspace: string): Promise<Replica<S>>;
   /** The workspaces that this account has on this device. */
   workspaces(): Promise<readonly WorkspaceOnDevice[]>;
@@ -168,6 +179,8 @@ export function createClientOver<S extends Schema>(parts: ClientParts<S>): Clien
   const open = async (workspace: string): Promise<Replica<S>> => {
     if (isClosed) throw new FaultError({ code: 'closed' });
     if (account === null) throw new FaultError({ code: 'unauthenticated', facts: { reason: 'sign in first' } });
+    // Every ledger refuses it: said here, before anything is written under a name that leads nowhere.
+    if (!isAddressName(workspace)) throw new FaultError({ code: 'malformed', facts: addressNameProblem('workspace') });
     const owner = account.id;
     const one = await hostOf(owner, workspace);
     one.uses += 1;

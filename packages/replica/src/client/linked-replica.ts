@@ -1,5 +1,7 @@
 import {
+  addressNameProblem,
   type Id,
+  isAddressName,
   type JsonObject,
   LIMITS,
   type Platform,
@@ -17,7 +19,7 @@ import type { JournalEntry, RequestName, Requests, RunTimeTypesByName, UndoState
 import type { Status } from '../link/status.ts';
 import { type CallerIds, callerIds } from './caller-ids.ts';
 import { commitAll } from './commit-all.ts';
-import { isHoldfastError, told } from './holdfast-error.ts';
+import { isHoldfastError, publicError, told } from './holdfast-error.ts';
 import { createLiveRegistry, type Live, type LiveRegistry } from './live.ts';
 import { type CompileQuery, createQueryCompiler, type Query } from './query-compiler.ts';
 import type {
@@ -177,6 +179,7 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
   }
 
   async follow(log: string): Promise<void> {
+    if (!isAddressName(log)) throw publicError(new FaultError({ code: 'malformed', facts: addressNameProblem('log') }));
     await this.#ask('follow', { log });
   }
   async unfollow(log: string): Promise<void> {
@@ -197,11 +200,14 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
   journal(before?: number): Promise<readonly JournalEntry[]> {
     return this.#ask('journal', before === undefined ? {} : { before });
   }
-  async history<E extends keyof S & string>(
+  history<E extends keyof S & string>(
     entity: E,
     id: Id<E>,
     o: { readonly log?: string } = {},
   ): Promise<readonly StoredEvent[]> {
+    return this.historyNamed(entity, id, o);
+  }
+  async historyNamed(entity: string, id: Id, o: { readonly log?: string } = {}): Promise<readonly StoredEvent[]> {
     const events = await this.#ask('history', { log: o.log ?? 'main', entity, of: id });
     return events.filter((event): event is StoredEvent => !('erased' in event));
   }

@@ -22,6 +22,11 @@ export interface ReadTx<S extends Schema> {
   query<O>(query: Query<S, O>): Promise<O[]>;
   first<O>(query: Query<S, O>): Promise<O | undefined>;
   get<E extends keyof S & string>(entity: E, id: Id<NoInfer<E>>): Promise<Row<S, E> | undefined>;
+  /**
+   * The row of a type that is known at run time only (`defineType`), as a query would read it: by its name, not checked by
+   * the compiler. Rejects with `query-refused` or `query-failed` where nobody here knows the type.
+   */
+  getNamed(entity: string, id: Id): Promise<Readonly<Record<string, unknown>> | undefined>;
   readonly write: Tx<S>;
 }
 
@@ -175,6 +180,8 @@ export interface Replica<S extends Schema> extends AsyncDisposable {
     id: Id<NoInfer<E>>,
     o?: { readonly log?: string },
   ): Promise<readonly StoredEvent[]>;
+  /** The same of a type that is known at run time only (`defineType`): by its name, not checked by the compiler. */
+  historyNamed(entity: string, id: Id, o?: { readonly log?: string }): Promise<readonly StoredEvent[]>;
   /** Everything unsent, sealed into bytes for a file. Nothing leaves the outbox by it (OB7). */
   pack(): Promise<Uint8Array>;
   unpack(bytes: Uint8Array): Promise<{ readonly batches: number; readonly already: number }>;

@@ -185,7 +185,7 @@ test('[SC4 ST2 LG4] of two types of one name that were defined at once the later
   // What was made of the other type is not lost: a value that the column cannot hold is kept beside it (SC5).
   const rows = await ana.query(all);
   expect(rows.map(({ number }) => number)).toEqual([null, '1', '2']);
-  expect((await ana.history('invoice' as never, id as never)).map(({ change }) => change)).toMatchObject([
+  expect((await ana.historyNamed('invoice', id as Id)).map(({ change }) => change)).toMatchObject([
     { op: 'create', fields: { number: 7, total: 0 } },
   ]);
   await expectEqual(ana, ben);
@@ -288,4 +288,19 @@ test('[SC4 SC3] rows inside rows, transactions and lists know a type that came a
       ],
     },
   ]);
+});
+
+test('[SC4 CM4] one entity of a type that came at run time is read by its name, in a transaction and in its history', async () => {
+  await define(ana);
+  const id = await create(ana, '1');
+  const paid = await ana.transact(async (tx) => {
+    const before = await tx.getNamed('invoice', id);
+    entityNamed(tx.write, 'invoice').update(id, { paid: true });
+    return before?.['paid'];
+  });
+  expect(paid).toBe(false);
+  expect((await ana.transact((tx) => tx.getNamed('invoice', id))) ?? {}).toMatchObject({ id, number: '1', paid: true });
+  await settled(ana);
+  expect((await ana.historyNamed('invoice', id)).map(({ change }) => change.op)).toEqual(['create', 'update']);
+  expect(await refusalOf(ana.transact((tx) => tx.getNamed('nobody', id)))).toMatchObject({ code: 'query-refused' });
 });

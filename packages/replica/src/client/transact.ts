@@ -1,4 +1,4 @@
-import { LIMITS, type Schema, type SchemaData, startRecording } from '@holdfast/core';
+import { type Id, LIMITS, type Schema, type SchemaData, startRecording } from '@holdfast/core';
 import { FaultError } from '../engine/fault-error.ts';
 import type { Link } from '../link/link.ts';
 import type { CommitAsk, Read } from '../link/messages.ts';
@@ -54,11 +54,13 @@ async function runOnce<S extends Schema, T>(
     return rows.map(rowMaker<O>(columns));
   };
   const first = async <O>(build: Query<S, O>): Promise<O | undefined> => (await query(build))[0];
+  const get = (entity: string, of: Id): Promise<any> =>
+    first(((db: any) => db.selectFrom(entity).selectAll().where('id', '=', of)) as unknown as Query<S, any>);
   const tx: ReadTx<S> = {
     query,
     first,
-    get: (entity, of) =>
-      first(((db: any) => db.selectFrom(entity).selectAll().where('id', '=', of)) as unknown as Query<S, any>),
+    get,
+    getNamed: get,
     write: recording.tx,
   };
   let result: T;
