@@ -56,7 +56,7 @@ export function rehome(database: Database, model: EntityModel): void {
     return checks;
   });
   const rows = database
-    .prepare(`SELECT * FROM ${table} WHERE ${['_rest IS NOT NULL', '_shown IS NOT NULL', ...isOddSql].join(' OR ')}`)
+    .prepare(`SELECT * FROM ${table} WHERE ${anyOf(['_rest IS NOT NULL', '_shown IS NOT NULL', ...isOddSql])}`)
     .all();
   const raws = declaredTable(database, SILENT, model);
   for (const raw of rows) {
@@ -71,6 +71,13 @@ export function rehome(database: Database, model: EntityModel): void {
       .prepare(`UPDATE ${table} SET ${changed.map(([column]) => `${quoted(column)} = ?`).join(', ')} WHERE _row = ?`)
       .run(...changed.map(([, value]) => value), raw['_row'] as number);
   }
+}
+
+/** In groups: SQLite takes an expression 1,000 levels deep, and each OR of a plain list is one. */
+function anyOf(checks: readonly string[]): string {
+  const groups: string[] = [];
+  for (let at = 0; at < checks.length; at += 50) groups.push(`(${checks.slice(at, at + 50).join(' OR ')})`);
+  return groups.join(' OR ');
 }
 
 const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`;

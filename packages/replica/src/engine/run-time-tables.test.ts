@@ -3,6 +3,7 @@ import {
   type EntityData,
   entity,
   type JsonObject,
+  LIMITS,
   RUN_TIME_TYPE,
   schemaData,
   text,
@@ -98,6 +99,23 @@ test('[SC7 SC4] of two run-time types that differ only in case the older one has
     expect(one.state.typeFaults()).toEqual([{ code: 'type-name-taken', facts: { type: 'teamItem' } }]);
     one.reopen();
     expect([Object.keys(one.state.types()), one.state.typeFaults().length]).toEqual([['teamitem'], 1]);
+    expectSound(one, ledger);
+  }
+});
+
+test('[SC4 SC1] a type with as many fields as there may be stops nobody who gets it with a row, and is widened', () => {
+  const ledger = new TinyLedger(nodeDigest);
+  const [device, other] = [connected(ledger), connected(ledger, 'ben')];
+  const names = Array.from({ length: LIMITS.fieldsPerEntityMax }, (_, at) => `f${at}`);
+  const wide = (count: number): EntityData => ({
+    fields: Object.fromEntries(names.slice(0, count).map((name) => [name, { kind: 'text', default: '' } as const])),
+  });
+  define(device, 'wide', wide(names.length - 1));
+  device.create('wide', { f0: 'A' }, 'w1');
+  define(device, 'wide', wide(names.length));
+  for (const one of [device, other, connected(ledger, 'cem')]) {
+    one.settle(ledger);
+    expect(query(one, `SELECT f0, ${names.at(-1)} AS last FROM wide`)).toEqual([{ f0: 'A', last: '' }]);
     expectSound(one, ledger);
   }
 });
