@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { run } from '../packages/cli/src/main.ts';
-import { createOutsider } from './outsider.fixture.ts';
+import { created, createOutsider, operation } from './outsider.fixture.ts';
 import { type ServedProcess, startServed } from './processes/served.ts';
 
 /** `holdfast dev` as one process, and docs/PROTOCOL.md as somebody reads it: line by line, into a shell. */
@@ -14,7 +14,7 @@ let dev: ServedProcess;
 const { call, replica } = createOutsider(() => dev.url, 'dev', 'dev');
 
 beforeAll(async () => {
-  dev = await startServed(['dev', '--port', '0'], { cwd: folder });
+  dev = await startServed(['dev', '--port', '0', '--account', 'ana'], { cwd: folder });
 }, 60_000);
 afterAll(async () => {
   await dev.stop('SIGINT');
@@ -64,6 +64,20 @@ test('[LG10 S43] dev: one token with all roles, everything made on first use, on
   const { body } = await call('GET', '/workspaces');
   expect(body.workspaces).toContainEqual(expect.objectContaining({ workspace: 'never-heard-of' }));
   expect(existsSync(join(folder, '.holdfast/ledger'))).toBe(true);
+});
+
+test('[LG13 SC6] dev knows no schema: an entity of any name keeps its values, and nothing is numbered; more people have tokens', async () => {
+  const ana = await call('GET', '/session', undefined, { Authorization: 'Bearer ana' });
+  expect([ana.status, ana.body.account]).toEqual([200, 'ana']);
+  const writer = replica('dev', 'numbers', 'main');
+  await writer.handshake();
+  const issue = created('with a number of its own');
+  const event = { ...issue, change: { op: 'create', fields: { title: 'One', number: 42 } } };
+  const { body } = await writer.push([operation([event])]);
+  expect(body.results).toMatchObject([{ status: 'accepted' }]);
+  expect(body.results[0]).not.toHaveProperty('assigned');
+  const state = await call('GET', '/workspaces/numbers/logs/main/entities');
+  expect(state.body.entities).toMatchObject([{ fields: { title: 'One', number: 42 } }]);
 });
 
 test('[S40] dev refuses an address that others can reach, and says why', async () => {

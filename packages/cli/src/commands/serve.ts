@@ -1,14 +1,15 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { defineSchema } from '@holdfast/core';
 import { defineLedger, type LedgerConfig, type Served, serveLedger, shownConfig, staticTokens } from '@holdfast/ledger';
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
+import { loadSchema } from '../load-schema.ts';
 import type { CommandContext } from '../main.ts';
 import { countOf } from '../options.ts';
 import type { Output } from '../output.ts';
-import { trackerSchema } from '../tracker-schema.ts';
 
 interface ServeOptions {
   readonly config?: string;
@@ -17,7 +18,13 @@ interface ServeOptions {
   readonly port?: number;
   readonly host?: string;
   readonly printConfig?: boolean;
+  readonly schema?: string;
+  readonly account?: readonly string[];
 }
+
+const SCHEMA_HELP =
+  'with --dev: a module that exports "schema"; its serials are numbered. Without it any type is taken';
+const ACCOUNT_HELP = 'with --dev: more accounts with all roles, each with its name as its token';
 
 export function registerServe(program: Command, context: CommandContext): void {
   const port = countOf('--port', 0, 65_535);
@@ -26,6 +33,8 @@ export function registerServe(program: Command, context: CommandContext): void {
     .description('run a ledger from holdfast.config.ts')
     .option('--config <file>', 'the configuration', 'holdfast.config.ts')
     .option('--dev', 'workspace "dev", token "dev" with all roles, made on first use, loopback only')
+    .option('--schema <file>', SCHEMA_HELP)
+    .option('--account <name...>', ACCOUNT_HELP)
     .option('--dir <folder>', 'where the ledger keeps its files (HOLDFAST_DIR)')
     .option('--port <n>', 'the public port; 0 takes any (HOLDFAST_PORT)', port)
     .option('--host <address>', 'the address to listen on (HOLDFAST_HOST)')
@@ -34,6 +43,8 @@ export function registerServe(program: Command, context: CommandContext): void {
   program
     .command('dev')
     .description('the same as "serve --dev"')
+    .option('--schema <file>', SCHEMA_HELP)
+    .option('--account <name...>', ACCOUNT_HELP)
     .option('--dir <folder>', 'where the ledger keeps its files')
     .option('--port <n>', 'the public port; 0 takes any', port)
     .action((options: ServeOptions) => serve({ ...options, dev: true }, context.output()));
@@ -61,7 +72,8 @@ async function effective(options: ServeOptions): Promise<LedgerConfig> {
   const port = options.port ?? (env['HOLDFAST_PORT'] === undefined ? undefined : Number(env['HOLDFAST_PORT']));
   const host = options.host ?? env['HOLDFAST_HOST'];
   const dir = options.dir ?? env['HOLDFAST_DIR'];
-  const base = options.dev === true ? devConfig() : await loadConfig(options.config ?? 'holdfast.config.ts');
+  const base =
+    options.dev === true ? await devConfig(options) : await loadConfig(options.config ?? 'holdfast.config.ts');
   if (options.dev === true && host !== undefined && !['127.0.0.1', '::1', 'localhost'].includes(host))
     throw new Failure({
       code: 'not-for-dev',
@@ -77,10 +89,13 @@ async function effective(options: ServeOptions): Promise<LedgerConfig> {
   });
 }
 
-const devConfig = (): LedgerConfig => ({
-  schema: trackerSchema,
+/** A schema of our own here would number and judge an app's entities that happen to have the same names. */
+const devConfig = async ({ schema, account = [] }: ServeOptions): Promise<LedgerConfig> => ({
+  schema: schema === undefined ? defineSchema({}) : await loadSchema(schema),
   store: { sqlite: '.holdfast/ledger' },
-  access: staticTokens({ dev: { account: 'dev', grants: { '*': 'administrator' } } }),
+  access: staticTokens(
+    Object.fromEntries(['dev', ...account].map((name) => [name, { account: name, grants: { '*': 'administrator' } }])),
+  ),
   createOnFirstUse: true,
   listen: { host: '127.0.0.1' },
   origins: ['http://localhost:5173', 'http://127.0.0.1:5173'],
@@ -131,7 +146,8 @@ function tell({ url, adminUrl }: Served, options: ServeOptions, folder: string, 
     ...(isDev
       ? {
           Workspace: 'dev, or any other: made on first use',
-          Token: 'dev, with all roles, on loopback only: not for data you care about',
+          Token: `${['dev', ...(options.account ?? [])].join(', ')}: with all roles, on loopback only, not for data you care about`,
+          Schema: options.schema ?? 'none: any type is taken, and no serial is numbered (--schema FILE)',
           Files: resolve(folder),
         }
       : {}),
