@@ -231,6 +231,19 @@ describe('a ledger that has lost acknowledged work', () => {
     ]);
   });
 
+  test('[I08] an answer that a socket has overtaken lowers no head of the ledger below what is applied here', () => {
+    const ledger = new TinyLedger(nodeDigest);
+    const ana = device(1);
+    ana.bootstrap(ledger);
+    ana.create('issue', { title: 'A' }, 'i');
+    ana.settle(ledger);
+    const answer = ledger.standing(ana.state.positions('main'), undefined);
+    ana.update('issue', 'i', { title: 'B' });
+    ana.settle(ledger);
+    ana.state.recordStanding(answer);
+    expect(ana.state.log('main')).toMatchObject({ head: 2, ledgerHead: 2 });
+  });
+
   test('[RP1] a copy goes on under a new replica id with data, outbox and ids kept', () => {
     const { ana } = rewound();
     const action = ana.update('issue', 'i', { title: 'C' });

@@ -136,9 +136,10 @@ export class Logs {
       return;
     }
     const first = row['identity'] === null;
+    // A socket may have brought more while this answer was on its way: what is applied here, the ledger has (I08).
     database
       .prepare(
-        "UPDATE main.hf_log SET identity = ?, epoch = ?, ledger_head = ?, attest = CASE WHEN head = ? THEN ifnull(?, attest) ELSE attest END, blocked = CASE WHEN json_extract(blocked, '$.code') IN ('moved', 'deleted', 'not-allowed', 'history-changed') THEN NULL ELSE blocked END WHERE log = ?",
+        "UPDATE main.hf_log SET identity = ?, epoch = ?, ledger_head = max(?, head), attest = CASE WHEN head = ? THEN ifnull(?, attest) ELSE attest END, blocked = CASE WHEN json_extract(blocked, '$.code') IN ('moved', 'deleted', 'not-allowed', 'history-changed') THEN NULL ELSE blocked END WHERE log = ?",
       )
       .run(
         standing.identity,
