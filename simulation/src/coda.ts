@@ -1,8 +1,9 @@
 import type { SeededRandom } from '@holdfast/replica/testing';
 import { checkStep } from './check-step.ts';
 import { HOSTS } from './plays-hosts.ts';
-import { NETWORK, STALE_ANSWERS, UNANSWERED } from './plays-network.ts';
+import { NETWORK, STALE_ANSWERS } from './plays-network.ts';
 import { QUARRELS } from './plays-quarrels.ts';
+import { STALLS } from './plays-stalls.ts';
 import { probeLedger } from './probes.ts';
 import { readLog } from './read-log.ts';
 import type { SentPush } from './repeat.ts';
@@ -22,7 +23,7 @@ export interface Play {
   play(stage: Stage): Promise<void>;
 }
 
-export const PLAYS: readonly Play[] = [...QUARRELS, ...NETWORK, ...STALE_ANSWERS, ...UNANSWERED, ...HOSTS];
+export const PLAYS: readonly Play[] = [...QUARRELS, ...NETWORK, ...STALE_ANSWERS, ...STALLS, ...HOSTS];
 
 /** One seed in four; never where something is not healed, or history may be cut. Drawn apart from the storm. */
 export function hasCoda(world: World): boolean {

@@ -217,7 +217,8 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     },
     signIn: () => {
       signIns += 1;
-      engine?.sync.credentialsChanged();
+      // A host that was outranked, and does not know it yet, is told like any other.
+      for (const host of [...outranked, engine]) host?.sync.credentialsChanged();
     },
     keep: () => {
       kept = new Set(resolved);

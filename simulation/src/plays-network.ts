@@ -5,7 +5,7 @@ import { REFUSED_TITLE } from './ledger.ts';
 import { addDevice } from './world.ts';
 
 /** Somebody stands on the way, or something happens between a request and its answer. */
-const kindOf = (url: string): string => new URL(url).pathname.split('/').at(-1) as string;
+export const kindOf = (url: string): string => new URL(url).pathname.split('/').at(-1) as string;
 
 /** The same answer with other bytes, another status, or another kind of content. */
 const changed = (
@@ -91,6 +91,31 @@ export const NETWORK: readonly Play[] = [
       stage.expect(wrong === 0, `what a newcomer fetched was another state than the ledger’s, ${wrong} times`);
       const votes = stage.row(late, id)?.['votes'];
       stage.expect(votes === 20, `a newcomer shows ${votes} of 20 votes`);
+    },
+  },
+  {
+    name: 'a newcomer who dies in the middle of a first state',
+    invariant: 'I29',
+    play: async ({ world, ...stage }) => {
+      const id = await stage.note();
+      const late = addDevice(world, 'kim', `late-${world.devices.length}`);
+      late.network.rules.delayMs = [100, 100];
+      late.start();
+      const owed = () =>
+        late.engine?.database.prepare("SELECT count(*) AS n FROM main.hf_obligation WHERE class = 'bootstrap'").get()?.[
+          'n'
+        ];
+      const isAsking = () =>
+        late.engine?.database
+          .prepare("SELECT 1 FROM main.hf_permit WHERE class = 'bootstrap' AND ended_at IS NULL")
+          .get() !== undefined;
+      stage.expect(await world.time.until(isAsking, 10_000), 'a newcomer asks for no state');
+      late.crash();
+      late.start();
+      stage.expect(owed() !== 0, 'a first state was asked for, and nothing is owed');
+      late.network.rules.delayMs = [1, 5];
+      await stage.rest();
+      stage.expect(stage.row(late, id)?.['title'] === 'new', 'a newcomer who died once never comes');
     },
   },
   {
@@ -211,64 +236,6 @@ export const NETWORK: readonly Play[] = [
     },
   },
 ];
-
-/** Requests of a kind that are never answered, while all others are: nobody may go on saying that all is well (SY3). */
-export const UNANSWERED: readonly Play[] = [
-  {
-    name: 'pushes that are never answered',
-    invariant: 'I30',
-    play: async ({ ana, ben, world, ...stage }) => {
-      const id = await stage.note();
-      ana.meddler = unanswered('push');
-      stage.commit(ana, (tx) => tx.note.update(id as never, { votes: { by: 1 } }));
-      const ways = [
-        () => world.time.advance(60_000),
-        () => ana.engine?.sync.kick('online'),
-        () => ana.signIn(),
-        () => {
-          world.ledger.access.revoked.add(ana.token);
-          ana.engine?.sync.kick('online');
-        },
-      ];
-      for (const way of ways) {
-        const isSaid = await world.time.until(() => ana.engine?.sync.status.phase === 'stalled', STALL_MS);
-        stage.expect(isSaid, `a push is never answered, and the device says ${ana.engine?.sync.status.phase}`);
-        await way();
-        await world.time.advance(1_000);
-      }
-      ana.meddler = null;
-      await stage.rest();
-      stage.expect(stage.row(ben, id)?.['votes'] === 1, `one vote counts ${stage.row(ben, id)?.['votes']}`);
-    },
-  },
-  {
-    name: 'pages that are never answered',
-    invariant: 'I30',
-    play: async ({ ana, ben, world, ...stage }) => {
-      const id = await stage.note();
-      stage.away(ana);
-      stage.commit(ben, (tx) => tx.note.update(id as never, { body: 'news' }));
-      await world.time.advance(2_000);
-      ana.meddler = unanswered('events');
-      await stage.back(ana);
-      const isSaid = await world.time.until(() => ana.engine?.sync.status.phase === 'stalled', STALL_MS);
-      stage.expect(isSaid, `a page is never answered, and the device says ${ana.engine?.sync.status.phase}`);
-      ana.meddler = null;
-      await stage.rest();
-      stage.expect(stage.row(ana, id)?.['body'] === 'news', 'the news never came');
-    },
-  },
-];
-const STALL_MS = 10 * 60_000;
-
-const unanswered =
-  (kind: string): Meddler =>
-  (request, honest) =>
-    kindOf(request.url) !== kind
-      ? honest()
-      : new Promise((_, reject) =>
-          request.signal.addEventListener('abort', () => reject(new Error('The request was given up.'))),
-        );
 
 /** Whoever answers with what the ledger said once: as a page of a hotel, or to another question than it was asked. */
 export const STALE_ANSWERS: readonly Play[] = (['text/html', 'application/json'] as const).map((type) => ({

@@ -113,4 +113,29 @@ export const QUARRELS: readonly Play[] = [
       stage.expect(`${title}, ${body}` === 'of ana, on top', `after a decision ben shows ${title}, ${body}`);
     },
   },
+  {
+    name: 'work on parked work, taken back',
+    invariant: 'I13',
+    play: async ({ ana, ben, ...stage }) => {
+      const id = await stage.note();
+      stage.away(ana);
+      const parked = stage.commit(ana, (tx) => tx.note.update(id as never, { title: 'of ana' }));
+      const later = stage.commit(ana, (tx) => tx.note.update(id as never, { body: 'on top' }));
+      stage.commit(ben, (tx) => tx.note.update(id as never, { title: 'of ben' }));
+      await stage.world.time.advance(2_000);
+      await stage.back(ana);
+      await stage.rest();
+      // What has no effect is taken back by discarding it, the newest first.
+      const ends = [later, parked].map((action) => {
+        ana.takeBack({ skipChanged: false });
+        return stage.outcome(ana, action);
+      });
+      stage.expect(ends.join() === 'discarded,discarded', `what waits and is taken back is ${ends}`);
+      await stage.rest();
+      for (const device of [ana, ben]) {
+        const { title, body } = stage.row(device, id) ?? {};
+        stage.expect(`${title}, ${body}` === 'of ben, null', `${device.name} shows ${title}, ${body}`);
+      }
+    },
+  },
 ];

@@ -8,7 +8,7 @@ import type { World } from './world.ts';
 /**
  * What a ledger may never take, whoever sends it: requests that no device of ours makes. Each is a good request but for one
  * thing, and the good one is taken last, so that what is refused is refused for that thing. At rest, after everything else:
- * the log grows by one event.
+ * the log grows by two events.
  */
 interface Event {
   readonly [key: string]: unknown;
@@ -65,6 +65,8 @@ const withFirst = (request: Request, change: Readonly<Record<string, unknown>>):
   operations: request.operations.map((one) => ({ ...one, ...change })),
 });
 
+const HALF = 'work was taken, half of which is refused';
+
 const PROBES: readonly Probe[] = [
   { invariant: 'I24', what: 'a reader wrote', make: (good) => ({ ...good, token: 'ana/reader' }) },
   { invariant: 'I24', what: 'who has no access wrote', make: (good) => ({ ...good, token: 'eve/stranger' }) },
@@ -92,8 +94,24 @@ const PROBES: readonly Probe[] = [
       withFirst(good, { events: (known.operations[0]?.events ?? []).map((event) => ({ ...event })) }),
   },
   {
+    invariant: 'I04',
+    what: 'an event id of the log was taken for another event',
+    make: (good, { known }) =>
+      withFirst(good, {
+        events: (good.operations[0]?.events ?? []).map((event) => ({
+          ...event,
+          id: known.operations[0]?.events[0]?.id ?? event.id,
+        })),
+      }),
+  },
+  {
+    invariant: 'I05',
+    what: 'other work under a request id of the log was called accepted',
+    make: (good, { known }) => withFirst(good, { requestId: known.operations[0]?.['requestId'] }),
+  },
+  {
     invariant: 'I02',
-    what: 'work was taken, half of which is refused',
+    what: HALF,
     make: (good, of) =>
       withFirst(good, { events: [...(good.operations[0]?.events ?? []), created(of, REFUSED_TITLE)] }),
   },
@@ -156,6 +174,10 @@ export async function probeLedger(
       invariant: 'I04',
       what: 'ledger: work that is in the log came under another request id, and was refused',
     });
+  // What is left of refused work would be in the state that the next work of the same push is judged on, and signed.
+  const half = PROBES.find(({ what }) => what === HALF)?.make(good(), of);
+  if (half !== undefined && half !== null)
+    await isTaken(ask, { ...half, operations: [...half.operations, operation(of)] });
   if ((await isTaken(ask, good())) !== true) found.push({ invariant: 'I29', what: 'ledger: good work was refused' });
   const verified = await world.ledger.current?.engine.verify({ workspace: 'world', log: 'main' });
   for (const problem of verified?.problems ?? []) found.push({ invariant: 'I02', what: `ledger: ${problem.what}` });
