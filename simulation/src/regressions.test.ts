@@ -113,3 +113,17 @@ for (const [ids, seed, steps, what] of FOUND_REWOUND)
     expect(violations, replayCommand(seed, options)).toEqual([]);
     expect(counts['adopted']).toBeGreaterThan(0);
   });
+
+for (const [seed, options] of [
+  [1000982, { steps: 77, devices: 2, faults: 'partition,one-way,doubling,yesterday,people,take-over,tab' }],
+  [
+    1000466,
+    { steps: 75, faults: 'one-way,loss,doubling,truncation,portal,ledger-restart,skew,sign-out,take-over,tab' },
+  ],
+] as const)
+  test(`[I18 LK2] seed ${seed}: a tab of a host that was outranked while idle shows what the next host shows`, async () => {
+    const faults = FAULTS.filter((fault) => options.faults.split(',').includes(fault));
+    const all = { ...options, faults, lasting: null };
+    const { violations } = await runSeed(seed, all);
+    expect(violations, replayCommand(seed, all)).toEqual([]);
+  });
