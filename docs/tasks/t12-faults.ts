@@ -1,4 +1,4 @@
-/** T12, further: what can go wrong, on purpose. docs/TESTING.md explains it. `node --test docs/tasks/t12-faults.ts`. */
+/** T12, further: what can go wrong, on purpose. docs/TESTING.md explains it. `npx node --test docs/tasks/t12-faults.ts`. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CRASH_POINTS, type CrashPoint, createWorld } from '@holdfast/replica/testing';

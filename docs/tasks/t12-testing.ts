@@ -1,4 +1,4 @@
-/** T12 Testing an app: `node --test docs/tasks/t12-testing.ts`. */
+/** T12 Testing an app: `npx node --test docs/tasks/t12-testing.ts`. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createWorld } from '@holdfast/replica/testing';

@@ -39,6 +39,9 @@ export type Mishap = 'lost' | 'answer-lost' | 'doubled' | 'answer-late' | 'answe
 /** A request by what it is for; `any` is the next one, whichever. */
 export type RequestKind = 'push' | 'events' | 'entities' | 'handshake' | 'any';
 
+export const MISHAPS: readonly Mishap[] = ['lost', 'answer-lost', 'doubled', 'answer-late', 'answer-cut'];
+export const REQUEST_KINDS: readonly RequestKind[] = ['push', 'events', 'entities', 'handshake', 'any'];
+
 export interface LedgerEndpoint {
   fetch: Fetch;
   /** A socket as the ledger sees it. `closed` is called at most once. */

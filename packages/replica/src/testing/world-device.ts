@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Platform, Schema } from '@holdfast/core';
+import type { Fault, Platform, Schema } from '@holdfast/core';
 import { openNodeDatabase } from '../adapters/node/database.ts';
 import { nodeDigest } from '../adapters/node/platform.ts';
 import { createClientOver, type HostProvider } from '../client/client.ts';
@@ -7,6 +7,7 @@ import type { Replica } from '../client/replica.ts';
 import { type ComposedHost, composeHost } from '../host/compose.ts';
 import type { ChannelEvents, OpenChannel } from '../link/messages.ts';
 import {
+  CRASH_POINTS,
   CrashPlan,
   type CrashPoint,
   crashingClock,
@@ -17,9 +18,11 @@ import {
 import {
   createDeviceNetwork,
   type DeviceNetwork,
+  MISHAPS,
   type Mishap,
   type NetworkCounts,
   type NetworkRules,
+  REQUEST_KINDS,
   type RequestKind,
 } from './network.ts';
 import type { SeededRandom } from './seeded-random.ts';
@@ -149,16 +152,19 @@ export class Device<S extends Schema> implements WorldDevice<S> {
     this.#host?.sync.kick('online');
   }
   block(direction: Direction): void {
+    oneOf('direction', direction, DIRECTIONS);
     this.#network.rules[RULE[direction]] = false;
   }
   unblock(direction?: Direction): void {
-    for (const one of direction === undefined ? (['up', 'down'] as const) : [direction])
-      this.#network.rules[RULE[one]] = true;
+    if (direction !== undefined) oneOf('direction', direction, DIRECTIONS);
+    for (const one of direction === undefined ? DIRECTIONS : [direction]) this.#network.rules[RULE[one]] = true;
   }
   cut(): void {
     this.#network.cut();
   }
   next(mishap: Mishap, kind: RequestKind = 'any'): void {
+    oneOf('mishap', mishap, MISHAPS);
+    oneOf('kind', kind, REQUEST_KINDS);
     this.#network.next(mishap, kind);
   }
 
@@ -182,11 +188,19 @@ export class Device<S extends Schema> implements WorldDevice<S> {
   }
 
   crashAt(point: CrashPoint | null, { after = 0 }: { readonly after?: number } = {}): void {
+    if (point !== null) oneOf('crash point', point, Object.keys(CRASH_POINTS));
+    if (!(Number.isInteger(after) && after >= 0))
+      throw new RangeError(`after is ${after}: 0 or a whole number above it.`);
     this.#plan.arm(point, after);
   }
 
+  /** The end of the world: whoever still waits is told what a client that is closed tells. */
+  end(): void {
+    this.#die({ code: 'closed' });
+  }
+
   /** At once, wherever it stands: also inside a transaction or a request of its own. */
-  #die(): void {
+  #die(fault?: Fault): void {
     if (this.#host === null) return;
     const { database } = this.#host.state.store;
     this.#host = null;
@@ -194,8 +208,13 @@ export class Device<S extends Schema> implements WorldDevice<S> {
     this.#clock.stop();
     if (database.inTransaction) database.exec('ROLLBACK');
     database.close();
-    for (const channel of [...this.#channels]) channel.closed();
+    const channels = [...this.#channels];
+    // First: a channel that is closed now must not reach the host, which is no more.
     this.#channels.clear();
+    for (const channel of channels) {
+      if (fault !== undefined) channel.tell({ tell: 'end', fault });
+      channel.closed();
+    }
     this.#network.cut();
   }
 
@@ -244,8 +263,7 @@ export class Device<S extends Schema> implements WorldDevice<S> {
       return {
         send: (ask) => channel.send(ask),
         close: () => {
-          this.#channels.delete(events);
-          channel.close();
+          if (this.#channels.delete(events)) channel.close();
         },
       };
     };
@@ -271,7 +289,11 @@ export class Device<S extends Schema> implements WorldDevice<S> {
     const { state, coordinator, sync } = this.#host;
     const { phase, reason } = sync.status;
     const { offline, toLedger, fromLedger } = this.#network.rules;
-    const net = [offline && 'offline', !toLedger && 'up blocked', !fromLedger && 'down blocked'].filter(Boolean);
+    const net = [
+      offline && phase !== 'offline' && 'offline',
+      !toLedger && 'up blocked',
+      !fromLedger && 'down blocked',
+    ].filter(Boolean);
     const logs = state.logs().map(({ log, head, ledgerHead, blocked }) => {
       const to = ledgerHead === null || ledgerHead === head ? '' : ` of ${ledgerHead}`;
       const by = blocked === null ? '' : `, blocked: ${blocked.code}`;
@@ -295,4 +317,10 @@ export class Device<S extends Schema> implements WorldDevice<S> {
   }
 }
 
+/** Tests are often plain JavaScript: a name that nobody knows would never come true, and its test pass. */
+function oneOf(what: string, given: string, allowed: readonly string[]): void {
+  if (!allowed.includes(given)) throw new RangeError(`There is no ${what} "${given}". Allowed: ${allowed.join(', ')}.`);
+}
+
+const DIRECTIONS: readonly Direction[] = ['up', 'down'];
 const RULE = { up: 'toLedger', down: 'fromLedger' } as const;

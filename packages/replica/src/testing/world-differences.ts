@@ -188,5 +188,5 @@ const sides = (here: unknown, there: unknown) => ({
   ...(here === undefined ? {} : { here }),
   ...(there === undefined ? {} : { there }),
 });
-const short = (hex: string): string => hex.slice(0, 8);
+const short = (hex: string): string => (hex === '' ? '(none)' : hex.slice(0, 8));
 const shown = (value: unknown): string => (value === undefined ? 'not set' : JSON.stringify(value).slice(0, 80));

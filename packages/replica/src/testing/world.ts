@@ -177,7 +177,7 @@ export async function createWorld<const S extends Schema>(options: WorldOptions<
       );
     },
     [Symbol.asyncDispose]: async () => {
-      for (const device of devices.values()) await device.crash();
+      for (const device of devices.values()) device.end();
       endpoint.kill();
       time.stop();
       rmSync(folder, { recursive: true, force: true });
