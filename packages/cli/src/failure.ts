@@ -65,6 +65,11 @@ const EXPLAINED: Readonly<Record<string, Explained>> = {
     next: 'Write it as one SELECT over the entity types of the schema.',
     exitCode: EXIT.wrongUse,
   },
+  'invalid-change': {
+    why: 'The schema of this replica does not take these values.',
+    next: 'Change what was given. "holdfast schema print FILE" shows the fields of an entity type and their kinds.',
+    exitCode: EXIT.wrongUse,
+  },
   'storage-full': {
     why: 'The disk or quota has no room.',
     next: 'Free space and try again. Nothing was lost; reading and sending go on.',

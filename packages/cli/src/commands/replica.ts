@@ -85,7 +85,7 @@ export function registerReplica(program: Command, context: CommandContext): void
       const { findings, checked } = inspection.examine();
       output.value({ findings, checked });
       output.line(
-        `Checked ${checked.logs} logs, ${checked.events} events, ${checked.entities} entities, ${checked.batches} unsent batches, ${checked.permits} permits, ${checked.obligations} obligations.`,
+        `Checked ${some(checked.logs, 'log')}, ${some(checked.events, 'event')}, ${some(checked.entities, 'entity', 'entities')}, ${some(checked.batches, 'unsent batch', 'unsent batches')}, ${some(checked.permits, 'permit')}, ${some(checked.obligations, 'obligation')}.`,
       );
       if (findings.length === 0)
         output.line('Everything fits: conservation, cursor, chain, projection, signature, permits.');
@@ -101,7 +101,11 @@ export function registerReplica(program: Command, context: CommandContext): void
       writePack(options.to, bytes);
       const { unsent } = inspection.counts();
       context.output().value({ file: options.to, bytes: bytes.byteLength, batches: unsent });
-      context.output().line(`${unsent} unsent batches are in ${options.to}. They are still in the outbox, too.`);
+      context
+        .output()
+        .line(
+          `${some(unsent, 'unsent batch is', 'unsent batches are')} in ${options.to}, and still in the outbox, too.`,
+        );
     });
 
   looking('unpack', 'take a pack’s batches into the outbox; what is here already is not taken twice')
@@ -111,7 +115,9 @@ export function registerReplica(program: Command, context: CommandContext): void
       await using host = await openHost(options);
       const { batches, already } = await host.replica.unpack(pack);
       context.output().value({ batches, already });
-      context.output().line(`${batches} batches taken, ${already} were here already.`);
+      context
+        .output()
+        .line(`${some(batches, 'batch', 'batches')} taken, ${already} ${already === 1 ? 'was' : 'were'} here already.`);
     });
 
   looking('commit', 'write one entity, as JSON')
@@ -141,14 +147,28 @@ export function registerReplica(program: Command, context: CommandContext): void
         }
         const { settled, attention, obstacles, isGivenUp } = await settleWithin(host.replica, SETTLE_MS);
         output.value({ entity, id, action: actionId, settled, attention, obstacles });
+        const earlier = await host.replica.write(actionId);
+        const state = earlier?.state ?? 'pending';
+        const reasons = obstacles.map(({ code }) => code);
+        if (reasons.length === 0 && state === 'pending')
+          reasons.push(host.replica.status.current.reason ?? 'no answer in time');
+        if (IN_THE_LOG[state] !== undefined) output.line(IN_THE_LOG[state]);
+        else output.line(`Not settled: ${[...(state === 'pending' ? [] : [state]), ...new Set(reasons)].join(', ')}.`);
         for (const { log, code } of obstacles)
           output.line(`${log ?? 'The replica'} waits: ${code}. Nothing is lost; docs/ERRORS.md says what to do.`);
         if (attention > 0) output.line('A person is needed: see "holdfast replica desk".');
         if (attention > 0 || !(settled || isGivenUp)) context.exit(EXIT.personNeeded);
         else if (!settled) context.exit(EXIT.notReachable);
+        else if (IN_THE_LOG[state] === undefined) context.exit(EXIT.personNeeded);
       },
     );
 }
+
+/** What became of a write that needs nothing more; any other state is not settled. */
+const IN_THE_LOG: Readonly<Record<string, string | undefined>> = {
+  ordered: 'It is in the log.',
+  local: 'It is of a local type: nothing is sent.',
+};
 
 /** How long "--settle" waits for a ledger that answers. */
 const SETTLE_MS = 30_000;
@@ -162,7 +182,7 @@ function repair(options: ReplicaOptions & { readonly to: string }, context: Comm
   for (const finding of found) showFinding(finding, output);
   const pack = looked.pack();
   writePack(options.to, pack);
-  output.line(`${looked.counts().unsent} unsent batches are packed in ${options.to}.`);
+  output.line(`${some(looked.counts().unsent, 'unsent batch is', 'unsent batches are')} packed in ${options.to}.`);
   const ended = endLocalCommits(file, looked);
   output.value({ pack: options.to, ended });
   for (const { permitId, log, operations } of ended)
@@ -180,7 +200,7 @@ function showStatus(inspection: Inspection, output: Output): void {
   output.facts({
     workspace: `${owner.workspace} of ${owner.account} at ${owner.ledger}`,
     replica: `${owner.replicaId}, generation ${owner.generation}`,
-    unsent: `${counts.unsent} (${counts.sending} sending, ${counts.waiting} waiting, ${counts.parked} parked, ${counts.held} held, ${counts.lost} lost)`,
+    unsent: `${counts.unsent} (${queuedOf(counts)} queued, ${counts.sending} sending, ${counts.waiting} waiting, ${counts.parked} parked, ${counts.held} held, ${counts.lost} lost)`,
     attention: counts.attention,
   });
   output.line('');
@@ -196,6 +216,12 @@ function showStatus(inspection: Inspection, output: Output): void {
       })),
     );
 }
+
+/** What is left after the states that are counted: it is in line, and nothing stands in its way. */
+const queuedOf = ({ unsent, sending, waiting, parked, held, lost }: ReturnType<Inspection['counts']>): number =>
+  Math.max(0, unsent - sending - waiting - parked - held - lost);
+
+const some = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
 
 function showFinding({ check, log, what, next }: Finding, output: Output): void {
   output.line(`\n${check}${log === undefined ? '' : ` (${log})`}: ${what}`);

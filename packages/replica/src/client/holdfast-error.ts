@@ -85,7 +85,8 @@ type Facts = Readonly<Record<string, unknown>>;
 
 /** What happened, what it means, what to do next. */
 const SENTENCES: Partial<Record<FaultCode, (facts: Facts) => string>> = {
-  'invalid-change': ({ issues }) => `Nothing was written: ${listed(issues)}`,
+  'invalid-change': ({ issues, ...facts }) =>
+    `Nothing was written: ${Array.isArray(issues) ? listed(issues) : factsIn(facts)}`,
   'changed-meanwhile': ({ fields }) =>
     `${listedFields(fields)} changed since it was read. Nothing was written. Show it to the person, or update by id to write on purpose.`,
   'rule-broken': ({ rules, entity }) => `It would break a rule of ${entity}: ${listed(rules)}. Nothing was written.`,
@@ -137,6 +138,12 @@ function listed(items: unknown): string {
     )
     .join('; ');
 }
+
+/** Of a fault that has no issue per field, as the engine gives where it reads what was recorded. */
+const factsIn = (facts: Facts): string =>
+  Object.entries(facts)
+    .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(', ');
 
 const listedFields = (fields: unknown): string =>
   Array.isArray(fields)
