@@ -70,6 +70,11 @@ const EXPLAINED: Readonly<Record<string, Explained>> = {
     next: 'Change what was given. "holdfast schema print FILE" shows the fields of an entity type and their kinds.',
     exitCode: EXIT.wrongUse,
   },
+  'bad-setting': {
+    why: 'What was given as the ledger or its folder cannot be used.',
+    next: 'Change it. A ledger is named by its address, such as http://127.0.0.1:4800.',
+    exitCode: EXIT.wrongUse,
+  },
   'storage-full': {
     why: 'The disk or quota has no room.',
     next: 'Free space and try again. Nothing was lost; reading and sending go on.',

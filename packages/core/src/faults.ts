@@ -55,6 +55,7 @@ export type RequestRefusalCode =
 /** Faults that arise on the device. */
 export type LocalFaultCode =
   | 'ledger-unreachable'
+  | 'token-failed'
   | 'network-untrusted'
   | 'answer-malformed'
   | 'request-timeout'
@@ -87,6 +88,7 @@ export type LocalFaultCode =
   | 'not-ready'
   | 'outranked'
   | 'batch-too-large'
+  | 'bad-setting'
   // Coordinator (PM2), in the order in which they are checked.
   | 'local-commit-invariant'
   | 'permit-identity-conflict'
@@ -139,6 +141,7 @@ export type Recovery =
 
 export const RECOVERY: Readonly<Record<FaultCode, Recovery>> = {
   'ledger-unreachable': 'retry',
+  'token-failed': 'retry',
   'network-untrusted': 'retry',
   'answer-malformed': 'retry',
   'request-timeout': 'retry',
@@ -151,6 +154,7 @@ export const RECOVERY: Readonly<Record<FaultCode, Recovery>> = {
   'changed-meanwhile': 'tell',
   'rule-broken': 'tell',
   'batch-too-large': 'tell',
+  'bad-setting': 'tell',
   'storage-full': 'tell',
   'replica-in-use': 'tell',
   'replica-damaged': 'stop',

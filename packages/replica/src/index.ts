@@ -77,6 +77,7 @@ export const DIAGNOSTICS_CHANNEL = 'holdfast';
  */
 export function createClient<const S extends Schema>(options: ClientOptions<S>): Client<S> {
   const { schema, ledger, account, worker, via = 'file' } = options;
+  checkAddress(ledger);
   const dir = options.dir ?? (worker === undefined ? undefined : ':memory:');
   if (via === 'daemon')
     throw unsupported('the daemon is not part of this version: give dir, for this process to hold the file');
@@ -133,4 +134,12 @@ function observerOf(observe: ClientOptions<Schema>['observe']): Observer {
   return Object.assign(observer, { isListening: () => observe !== undefined || diagnostics.hasSubscribers });
 }
 
-const unsupported = (reason: string) => new HoldfastError({ code: 'engine-fault', facts: { reason } });
+const unsupported = (reason: string) => new HoldfastError({ code: 'bad-setting', facts: { reason } });
+
+/** What no request could ever be sent to is found here, not by retries that go on for ever. */
+function checkAddress(ledger: unknown): void {
+  const url = typeof ledger === 'string' ? URL.parse(ledger) : null;
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return;
+  const given = typeof ledger === 'string' ? JSON.stringify(ledger) : typeof ledger;
+  throw unsupported(`ledger is ${given}, and must be an http or https address, such as "http://127.0.0.1:4800"`);
+}

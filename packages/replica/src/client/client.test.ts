@@ -7,7 +7,7 @@ import { schemaData } from '@holdfast/core';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { nodePlatform } from '../adapters/node/platform.ts';
 import { type TestSchema, testSchema } from '../host/host.fixture.ts';
-import { createClient, DIAGNOSTICS_CHANNEL, isHoldfastError, type Replica } from '../index.ts';
+import { createClient, DIAGNOSTICS_CHANNEL, isHoldfastError, type Replica, type Signal } from '../index.ts';
 import { Link } from '../link/link.ts';
 import { openWorkerHost } from '../node/worker-client.ts';
 import { type Bench, openBench, until } from './client.fixture.ts';
@@ -150,6 +150,41 @@ test('[AC2] a replica opens offline, with no ledger and an expired token', async
   expect(await titles(offline)).toEqual(['A']);
   await offline.commit((tx) => tx.issue.create({ title: 'B' }));
   expect(await titles(offline)).toEqual(['A', 'B']);
+});
+
+test('[AR3] a ledger that is no http or https address is refused at once, with what was given', () => {
+  const account = { id: 'ana' };
+  for (const ledger of ['localhost', 'localhost:4800', '', 'ftp://ledger.test', undefined as unknown as string])
+    expect(() => createClient({ schema: testSchema, ledger, dir: ':memory:', account })).toThrow(
+      expect.objectContaining({
+        code: 'bad-setting',
+        retry: 'after-change',
+        message: expect.stringContaining(`ledger is ${ledger === undefined ? 'undefined' : JSON.stringify(ledger)}`),
+      }),
+    );
+  for (const ledger of ['http://127.0.0.1:4800', 'HTTPS://sync.example.com/base/'])
+    createClient({ schema: testSchema, ledger, dir: ':memory:', account });
+});
+
+test('[AC1] a token function that throws is named by the status, and its message is in the log', async () => {
+  const logged: unknown[] = [];
+  const signals: Signal[] = [];
+  await using client = createClient({
+    schema: testSchema,
+    ledger: 'http://127.0.0.1:9',
+    dir: ':memory:',
+    account: { id: 'ana', token: () => Promise.reject(new Error('the vault is shut')) },
+    logger: (level, message, facts) => void logged.push([level, message, facts]),
+    observe: (signal) => void signals.push(signal),
+  });
+  const replica = await client.open('w');
+  const { promise: offline, resolve } = Promise.withResolvers<unknown>();
+  replica.status.subscribe(() => {
+    if (replica.status.current.phase === 'offline') resolve(replica.status.current.reason);
+  });
+  expect(await offline).toBe('token-failed');
+  expect(logged).toContainEqual(['warn', 'The token function of the app failed.', { message: 'the vault is shut' }]);
+  expect(signals).toContainEqual(expect.objectContaining({ name: 'sync.token', message: 'the vault is shut' }));
 });
 
 test('[F169] a second process is told who holds the replica, and how to go on', async () => {

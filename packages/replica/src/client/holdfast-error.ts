@@ -52,6 +52,7 @@ export const told = <T>(promise: Promise<T>): Promise<T> =>
 
 const RETRY: Partial<Record<FaultCode, Retry>> = {
   'invalid-change': 'after-change',
+  'bad-setting': 'after-change',
   'changed-meanwhile': 'after-change',
   'rule-broken': 'after-change',
   'batch-too-large': 'after-change',
@@ -110,6 +111,8 @@ const SENTENCES: Partial<Record<FaultCode, (facts: Facts) => string>> = {
   'replica-damaged': ({ reason }) => `This replica is damaged: ${reason}. Run: holdfast replica doctor`,
   'other-account': ({ account }) => `This replica belongs to ${account ?? 'another account'}. Nothing was sent.`,
   outranked: () => 'Another host has taken over this replica. This one ends.',
+  'bad-setting': ({ reason }) => `This client cannot be made: ${reason}.`,
+  'token-failed': () => 'The token function of the app failed. Nothing was sent; it is asked again.',
   closed: () => 'It is closed. Open it again.',
   aborted: () => 'The wait was ended. What was asked for goes on.',
   'no-owner': () => 'No host has this replica open at the moment. What was committed is kept.',

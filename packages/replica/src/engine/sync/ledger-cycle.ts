@@ -145,7 +145,7 @@ function afterTrouble(hooks: LedgerCycleHooks, trouble: Trouble, as: AskedAs): P
   }
 }
 
-const NO_TOKEN: Fault = { code: 'ledger-unreachable', facts: { why: 'no-token' } };
+const NO_TOKEN: Fault = { code: 'token-failed' };
 
 function noToken(hooks: LedgerCycleHooks): number {
   hooks.unreachable({ next: 'retry', fault: NO_TOKEN, retryAfterMs: null });

@@ -96,6 +96,7 @@ const NO_TOKEN = Symbol('no token');
 async function tokenOf(parts: SyncParts): Promise<string | undefined | typeof NO_TOKEN> {
   const { clock } = parts.platform;
   const given = new Promise<string | undefined>((resolve) => resolve(parts.token()));
+  const askedAtMs = clock.monotonic();
   let stopWaiting = () => {};
   const silent = new Promise<typeof NO_TOKEN>((resolve) => {
     const cancel = clock.timer(parts.settings.requestSilenceMs, () => resolve(NO_TOKEN));
@@ -107,8 +108,10 @@ async function tokenOf(parts: SyncParts): Promise<string | undefined | typeof NO
   });
   try {
     return await Promise.race([given, silent]);
-  } catch {
-    parts.logger('warn', 'The app could not give a credential.');
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    parts.logger('warn', 'The token function of the app failed.', { message });
+    parts.observe({ name: 'sync.token', ms: clock.monotonic() - askedAtMs, failed: true, message });
     return NO_TOKEN;
   } finally {
     stopWaiting();

@@ -135,7 +135,7 @@ test('[AC1] an app that cannot give a credential is asked again later, and nothi
   await bench.time.advance(30_000);
   expect(ana.sent.length).toBe(before);
   expect(ana.owed()).toEqual([]);
-  expect(ana.sync.status.phase).toBe('offline');
+  expect(ana.sync.status).toMatchObject({ phase: 'offline', reason: { code: 'token-failed' } });
   fails = false;
   await bench.until('sent', () => isLive(ana), 61_000);
 });

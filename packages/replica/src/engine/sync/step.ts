@@ -29,6 +29,6 @@ export const later = (fault: Fault): Step => troubled({ next: 'retry', fault, re
 
 /** A request that never began. An app that cannot give a credential is asked again later. */
 export function notStarted(why: Extract<Exchange, { started: false }>['why']): Step {
-  if (why === 'no-token') return later({ code: 'ledger-unreachable', facts: { why: 'no-token' } });
+  if (why === 'no-token') return later({ code: 'token-failed' });
   return { step: why };
 }
