@@ -262,6 +262,13 @@ test('[OB6] a clash is on the desk with both sides; deciding needs what was show
   await until(() => replica.status.current.attention === 1);
   expect((await replica.settle()).attention).toBe(1);
   expect(await codeOf(replica.desk.resolve('nobody', 'mine'))).toBe('not-found');
+  // What a person chose is held to the schema, as any commit is (CM3), and nothing has moved where it cannot be.
+  const wrong = [{ title: 5 }, { title: null }, { nope: 'x' }, { createdBy: 'me' }, { 'issue/other.title': 'x' }];
+  for (const choice of [...wrong, 'ours', 42, ['x'], null])
+    expect(await codeOf(replica.desk.resolve(item?.id ?? '', choice as never)), JSON.stringify(choice)).toBe(
+      'invalid-change',
+    );
+  expect(await replica.desk.list()).toEqual([item]);
   await replica.desk.resolve(item?.id ?? '', 'mine');
   await replica.settle();
   await until(async () => (await titles(other))[0] === 'Ana');

@@ -9,6 +9,7 @@ import {
   resolutionEffect,
   uuidv7,
 } from '@holdfast/core';
+import { type Choice, checkChoice, entityOfChosen } from './check-choice.ts';
 import { type CommitParts, commitInside } from './commit.ts';
 import type { DeskWriter } from './desk.ts';
 import { stop } from './fault-error.ts';
@@ -29,8 +30,6 @@ export interface PeopleParts {
   readonly desk: DeskWriter;
   readonly judge: Judge;
 }
-
-type Choice = 'mine' | 'theirs' | JsonObject;
 
 interface DeskRow {
   readonly id: string;
@@ -78,6 +77,7 @@ function resolveOne(parts: PeopleParts, entry: DeskRow, choice: Choice): void {
   const { store, outbox, entities } = parts;
   const row = outbox.byAction(entry.actionId) ?? stop('not-found', { desk: entry.id });
   if (outbox.isUnanswered(row)) stop('conflict-changed', { desk: entry.id, state: row.state });
+  checkChoice(store, choice, entry.entity, keysOf(row));
   const changes =
     choice === 'theirs'
       ? []
@@ -135,8 +135,7 @@ function todayParts({ store, entities }: PeopleParts, row: OutboxRow, entry: Des
     lastFieldsOf: (type, id) => lastFieldsOf(store, row.log, type, id),
     /** A person names fields as the app does; those of other entities of the batch with their entity before them. */
     fieldNamed: (name) => {
-      const [type = entry.entity.type, id = entry.entity.id, field = name] =
-        /^([^/]+)\/(.+)\.([^.]+)$/.exec(name)?.slice(1) ?? [];
+      const { type, id, field } = entityOfChosen(name, entry.entity);
       return { type, id, wire: store.tableOf(type).model?.byName.get(field)?.wire ?? field };
     },
     isNumbered: (type, wire) => store.tableOf(type).model?.byWire.get(wire)?.data.kind === 'serial',
@@ -236,6 +235,7 @@ function inverseOfBatch({ entities }: PeopleParts, row: OutboxRow): readonly Rec
 
 /** MG6: it only told. `mine` takes it back by one commit; anything else takes note. */
 function answerNotice(parts: PeopleParts, entry: DeskRow, choice: Choice): void {
+  checkChoice(parts.store, choice, entry.entity, [entry.entity]);
   parts.desk.dismiss(entry.id);
   if (choice !== 'mine') return;
   const [fact] = JSON.parse(entry.facts) as readonly (Notice & { readonly change?: Change })[];
