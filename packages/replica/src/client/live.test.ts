@@ -56,6 +56,38 @@ test('[LQ6] a failing query keeps its last rows, and loses its error with the ne
   expect(live.current.rows).toBe(rows);
 });
 
+test('[LQ3] a result that is equal to the one told before is not told again, however the host says it', () => {
+  const { registry, tell, failing } = scripted();
+  const live = registry.open<{ id: string }>(query);
+  const told: (readonly [readonly { id: string }[], string, string?])[] = [];
+  live.subscribe(({ rows, state, error }) => void told.push(error ? [rows, state, error.code] : [rows, state]));
+  const both: [number, string[]][] = [
+    [0, ['a']],
+    [1, ['b']],
+  ];
+  tell(both, 2, columns);
+  const { rows } = live.current;
+  // The next host, or this one after a change of its tables.
+  tell(both, 2, columns);
+  tell([], 2);
+  tell([[1, ['b']]], 2);
+  expect(live.current.rows).toBe(rows);
+  failing();
+  failing();
+  tell(both, 2, columns);
+  tell([both[0] as [number, string[]], [1, ['c']]], 2, columns);
+  expect(live.current.rows[0]).toBe(rows[0]);
+  tell([[0, ['a']]], 1, columns);
+  expect(told).toEqual([
+    [[], 'loading'],
+    [[{ id: 'a' }, { id: 'b' }], 'complete'],
+    [[{ id: 'a' }, { id: 'b' }], 'complete', 'query-failed'],
+    [[{ id: 'a' }, { id: 'b' }], 'complete'],
+    [[{ id: 'a' }, { id: 'c' }], 'complete'],
+    [[{ id: 'a' }], 'complete'],
+  ]);
+});
+
 test('[LQ1] the host is asked once for equal queries, and told when the last one leaves', () => {
   const { registry, asked } = scripted();
   const [one, two] = [registry.open(query), registry.open(query)];

@@ -1,7 +1,7 @@
-import type { Clock, Fault } from '@holdfast/core';
+import { type Clock, type Fault, type Json, sameValue } from '@holdfast/core';
 import type { Link, LiveSink } from '../link/link.ts';
 import type { Tell } from '../link/messages.ts';
-import { applyPatch } from '../link/row-patch.ts';
+import { applyPatch, type RowPatch } from '../link/row-patch.ts';
 import { HoldfastError } from './holdfast-error.ts';
 import type { CompiledQuery } from './query-compiler.ts';
 import { rowMaker } from './rows.ts';
@@ -92,8 +92,7 @@ class Entry<O> implements LiveSink {
     const isNew = columns !== undefined;
     if (isNew) this.#make = rowMaker<O>(columns);
     const before = isNew ? [] : this.#result.rows;
-    const isSame = patch.set.length === 0 && patch.moved === undefined && patch.length === this.#result.rows.length;
-    const rows = isSame ? this.#result.rows : applyPatch(before, patch, this.#make);
+    const rows = kept(this.#result.rows, patch, () => applyPatch(before, patch, this.#make));
     this.#set({ rows, state: isPartial ? 'partial' : 'complete' });
   }
 
@@ -101,7 +100,10 @@ class Entry<O> implements LiveSink {
     this.#set({ ...this.#result, error: new HoldfastError(fault) });
   }
 
+  /** A host tells everything again after a change of its tables, and the next host does: what is the same is no news. */
   #set(result: LiveResult<O>): void {
+    const { rows, state, error } = this.#result;
+    if (rows === result.rows && state === result.state && error?.message === result.error?.message) return;
     this.#result = result;
     for (const run of [...this.#subscribers]) this.#call(run);
   }
@@ -116,6 +118,30 @@ class Entry<O> implements LiveSink {
       });
     }
   }
+}
+
+/** The same array where nothing in it is other than what was told; the same row at its place where its values are (LQ3). */
+function kept<O>(told: readonly O[], patch: RowPatch, apply: () => readonly O[]): readonly O[] {
+  let isSame = patch.moved === undefined && patch.length === told.length;
+  if (isSame && patch.set.length === 0) return told;
+  const rows = [...apply()];
+  for (const [at] of patch.set) {
+    const [before, now] = [told[at], rows[at]];
+    if (isRow(before) && isRow(now) && sameRow(before, now)) rows[at] = before;
+    else isSame = false;
+  }
+  return isSame ? told : rows;
+}
+
+const isRow = (row: unknown): row is object => typeof row === 'object' && row !== null;
+
+function sameRow(one: object, other: object): boolean {
+  const names = Object.keys(one);
+  const cell = (row: object, name: string) => (row as Readonly<Record<string, Json>>)[name];
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && sameValue(cell(one, name), cell(other, name)))
+  );
 }
 
 class LiveQuery<O> implements Live<O> {
