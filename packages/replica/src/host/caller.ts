@@ -85,9 +85,12 @@ export class Caller implements Channel, Watcher {
     if (this.#isOpen) this.#parts.events.tell(tell);
   }
 
-  /** Soon, with what is so then: what is told before it may be newer than what was so when the caller came. */
+  /**
+   * As soon as whoever opened the channel has it, with what is so then. Not a turn later: the first turn of a host is full
+   * of work, and an app that opens a replica waits for this.
+   */
   welcome(facts: () => Omit<Extract<Tell, { tell: 'welcome' }>, 'tell' | 'protocol'>): void {
-    this.#parts.clock.soon(() => {
+    void Promise.resolve().then(() => {
       if (this.#isOpen) this.tell({ tell: 'welcome', protocol: LINK_PROTOCOL, ...facts() });
     });
   }
