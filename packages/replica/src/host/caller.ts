@@ -90,9 +90,13 @@ export class Caller implements Channel, Watcher {
    * of work, and an app that opens a replica waits for this.
    */
   welcome(facts: () => Omit<Extract<Tell, { tell: 'welcome' }>, 'tell' | 'protocol'>): void {
-    void Promise.resolve().then(() => {
+    const say = () => {
       if (this.#isOpen) this.tell({ tell: 'welcome', protocol: LINK_PROTOCOL, ...facts() });
-    });
+    };
+    // A host whose file is gone by then has nothing to say: whoever came is told that, and looks for the next one.
+    void Promise.resolve()
+      .then(say)
+      .catch((cause: unknown) => this.end(faultOf(cause)));
   }
 
   end(fault: Fault): void {
