@@ -31,14 +31,15 @@ export function checkChoice(store: ReplicaStore, choice: unknown, entry: ChosenF
   const issues: Issue[] = [];
   for (const [name, value] of Object.entries(choice as JsonObject)) {
     const { type, id, field } = entityOfChosen(name, entry);
-    const model = store.tableOf(type).model;
-    if (!batch.some((one) => one.type === type && one.id === id))
+    if (!batch.some((one) => one.type === type && one.id === id)) {
       issues.push({ path: [name], code: 'unknown-field', message: 'the entry is about no such entity' });
-    else if (model !== null) {
-      const said: { set?: Record<string, Json>; unset?: string[] } =
-        value === null ? { unset: [field] } : { set: { [field]: value } };
-      issues.push(...changeIssues(type, model.data, { do: 'update', entity: type, id, ...said }));
+      continue;
     }
+    const model = store.tableOf(type).model;
+    if (model === null) continue;
+    const said: { set?: Record<string, Json>; unset?: string[] } =
+      value === null ? { unset: [field] } : { set: { [field]: value } };
+    issues.push(...changeIssues(type, model.data, { do: 'update', entity: type, id, ...said }));
   }
   if (issues.length > 0) stop('invalid-change', { issues });
 }

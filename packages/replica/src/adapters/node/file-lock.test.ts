@@ -91,3 +91,16 @@ test('[F169] a lock that is released before it was free is not taken later', () 
   if (other.ok) other.lock.release();
   expect(lockFile(file, me).ok).toBe(true);
 });
+
+test('[F169] a lock that cannot even be looked for is looked for again, and throws at nobody', () => {
+  const due: (() => void)[] = [];
+  const timer = (_ms: number, run: () => void) => {
+    due.push(run);
+    return () => void due.splice(0);
+  };
+  const taken = lockWhenFree(join(folder(), 'gone', 'replica.db'), me, { timer });
+  due.shift()?.();
+  expect(due).toHaveLength(1);
+  taken.release();
+  expect(due).toEqual([]);
+});

@@ -67,9 +67,8 @@ export function lockWhenFree(file: string, holder: LockHolder, { timer }: Pick<C
   let lock: FileLock | null = null;
   let cancel = timer(RETRY_MS, look);
   function look(): void {
-    const attempt = lockFile(file, holder);
-    if (attempt.ok) lock = attempt.lock;
-    else cancel = timer(RETRY_MS, look);
+    lock = lockOrNull(file, holder);
+    if (lock === null) cancel = timer(RETRY_MS, look);
   }
   return {
     release: () => {
@@ -77,6 +76,16 @@ export function lockWhenFree(file: string, holder: LockHolder, { timer }: Pick<C
       lock?.release();
     },
   };
+}
+
+/** Null also where the disk fails: the lock is for liveness, and no reason to end a host that works. */
+function lockOrNull(file: string, holder: LockHolder): FileLock | null {
+  try {
+    const attempt = lockFile(file, holder);
+    return attempt.ok ? attempt.lock : null;
+  } catch {
+    return null;
+  }
 }
 
 function readHolder(path: string): LockHolder | null {
