@@ -10,6 +10,7 @@ import { createClient, type Replica } from '@holdfast/replica';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { run } from '../packages/cli/src/main.ts';
 import { type TrackerSchema, trackerSchema } from '../packages/cli/src/tracker-schema.ts';
+import { realData } from '../simulation/src/real-data.fixture.ts';
 import { type ServedProcess, startServed } from './processes/served.ts';
 
 /**
@@ -117,7 +118,7 @@ test('[P8] an import says how many comments it left out, to people and to progra
   const commentsLeftOut = COMMENTS - imported.values[0].comments;
   expect(imported).toEqual({
     code: 0,
-    values: [{ issues: 1, comments: expect.any(Number), commentsLeftOut, already: 0, unsent: 0 }],
+    values: [{ issues: 1, comments: expect.any(Number), commentsLeftOut, cut: 0, cuts: [], already: 0, unsent: 0 }],
     error: null,
   });
   expect(commentsLeftOut).toBeGreaterThan(0);
@@ -132,6 +133,43 @@ test('[P8] an import says how many comments it left out, to people and to progra
     ...['import', 'github-issues', writeIssues('two.jsonl', 2), '--dir', dirOf('cem'), '--ledger', dev.url],
   );
   expect(out).toContain(`\n${commentsLeftOut} comments were left out: of one issue at most `);
+});
+
+test('[P8] an import names the texts that it cut, with their lengths: all of them to programs, the first to people', async () => {
+  // Real texts, as if each had been pasted into the title.
+  const bodies = (realData<{ readonly body: string }>('tracker_issues') ?? []).map(({ body }) => body.trim());
+  const titles = bodies.filter(({ length }) => length > 500).slice(0, 7);
+  const file = join(folder, 'long.jsonl');
+  const lines = titles.map((title, at) => JSON.stringify({ repo: 'a/b', number: at + 1, title }));
+  writeFileSync(file, lines.join('\n'));
+  const imported = (...args: string[]) =>
+    said(...['import', 'github-issues', file, '--ledger', dev.url, '--workspace', 'long', ...args]);
+  const { out } = await imported('--dir', dirOf('dora'), '--json');
+  const told = JSON.parse(out);
+  expect([told.issues, told.cut]).toEqual([titles.length, titles.length]);
+  await using client = createClient({
+    schema: trackerSchema,
+    ledger: dev.url,
+    dir: dirOf('dora'),
+    account: { id: 'dev', token: () => 'dev' },
+  });
+  const rows = await titlesOf(await client.open('long'));
+  expect(told.cuts).toEqual(
+    titles.map((title, at) => ({
+      issue: `a/b#${at + 1}`,
+      field: 'title',
+      from: title.length,
+      to: rows.find((row) => title.startsWith(row.title))?.title.length,
+    })),
+  );
+  expect((await imported('--dir', dirOf('emil'), '--limit', '7')).out).toContain('7 were here already');
+  const { out: text } = await said(
+    ...['import', 'github-issues', file, '--ledger', dev.url, '--workspace', 'long2', '--dir', dirOf('emil')],
+  );
+  const [{ issue: first, from, to }] = told.cuts;
+  expect(text).toContain(`\n   ${first}  title: ${from} characters became ${to}\n`);
+  expect(text.match(/characters became/g)).toHaveLength(5);
+  expect(text).toContain('\n   and 2 more\n');
 });
 
 test('[LQ6 SY2] watch shows a result, and the next one when a commit of another process changed it', async () => {

@@ -23,5 +23,5 @@ export function realData<T>(name: string): readonly T[] | null {
     .map((line) => JSON.parse(withoutNul(line)) as T);
 }
 
-/** NUL is no text of the profile: an app strips it where text comes in. */
-const withoutNul = (line: string): string => line.replaceAll('\\u0000', '');
+/** NUL is no text of the profile: an app strips it where text comes in. A backslash that is text itself, and "u0000" after it, stay. */
+const withoutNul = (line: string): string => line.replace(/(\\\\)|\\u0000/g, '$1');

@@ -1,15 +1,18 @@
 import { createWorld, type WorldDevice } from '@holdfast/replica/testing';
 import { expect, test } from 'vitest';
 import { realFile } from '../../../simulation/src/real-data.fixture.ts';
-import { commentsOf, type GithubIssue, readGithubIssues, recordIssue } from './github-issues.ts';
+import { type Cut, type GithubIssue, readGithubIssues, recordIssue, takenOf } from './github-issues.ts';
 import { trackerSchema } from './tracker-schema.ts';
 
 const idOf = (...key: (string | number)[]): string => key.join('-').replaceAll('/', '_');
 const idOfIssue = ({ repo, number }: GithubIssue): string => idOf('issue', repo, number);
 type Device = WorldDevice<typeof trackerSchema>;
 
-const importInto = async ({ replica }: Device, issues: readonly GithubIssue[]): Promise<void> => {
-  for (const issue of issues) await replica.commit((tx) => recordIssue(tx, issue, idOf), { undo: false });
+const importInto = async ({ replica }: Device, issues: readonly GithubIssue[]): Promise<readonly Cut[]> => {
+  const cuts: Cut[] = [];
+  for (const issue of issues)
+    cuts.push(...(await replica.commit((tx) => recordIssue(tx, issue, idOf), { undo: false })).cuts);
+  return cuts;
 };
 
 const issue = (more: Partial<GithubIssue>): GithubIssue => ({
@@ -27,7 +30,7 @@ const issue = (more: Partial<GithubIssue>): GithubIssue => ({
   ...more,
 });
 
-test('[F120 F126] an issue that is too long is cut between two characters, and one of 500 comments to what is counted', async () => {
+test('[F120 F126 P8] an issue that is too long is cut between two characters, one of 500 comments to what is counted, and each cut is told', async () => {
   await using world = await createWorld({ schema: trackerSchema, seed: 71 });
   const ana = await world.device('ana');
   await world.settle();
@@ -36,13 +39,20 @@ test('[F120 F126] an issue that is too long is cut between two characters, and o
     body: `x${'😀'.repeat(40_000)}`,
     comments: Array.from({ length: 500 }, (_, at) => ({ at: '2026-01-01T00:00:00Z', author: 'ben', body: `${at}` })),
   });
-  await importInto(ana, [long]);
+  const cuts = await importInto(ana, [long]);
   await world.settle();
   await world.converged();
   const row = await ana.replica.first((db) => db.selectFrom('issue').select(['title', 'body']));
   expect(row).toEqual({ title: `x${'😀'.repeat(249)}`, body: `x${'😀'.repeat(29_999)}` });
+  const told = (field: 'title' | 'body') => ({
+    issue: 'a/b#1',
+    field,
+    from: long[field]?.length,
+    to: row?.[field].length,
+  });
+  expect(cuts).toEqual([told('title'), told('body')]);
   const comments = await ana.replica.query((db) => db.selectFrom('comment').select('body'));
-  expect(comments).toHaveLength(commentsOf(long).length);
+  expect([comments.length, takenOf(long).commentsLeftOut]).toEqual([400, 100]);
 });
 
 const FILE = realFile('issues');
@@ -62,11 +72,22 @@ test.skipIf(FILE === null)(
     const [ana, ben] = [await world.device('ana'), await world.device('ben')];
     await world.settle();
     for (const device of [ana, ben]) device.offline();
-    await importInto(ana, some);
+    const cuts = await importInto(ana, some);
     await importInto(ben, some.slice(0, 15));
     for (const device of [ana, ben]) device.online();
     await world.settle();
     await world.converged();
+    // What is not on the devices whole is told, and nothing else.
+    const tooLong = some.filter(({ body }) => (body ?? '').length > 60_000);
+    expect(tooLong.length).toBeGreaterThan(0);
+    expect(cuts).toEqual(
+      tooLong.map((one) => ({
+        issue: `${one.repo}#${one.number}`,
+        field: 'body',
+        from: one.body?.length,
+        to: 60_000,
+      })),
+    );
     for (const { replica } of [ana, ben]) {
       expect(await replica.desk.list()).toEqual([]);
       const issues = await replica.query((db) =>

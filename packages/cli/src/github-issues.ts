@@ -74,38 +74,85 @@ const instant = (text: string | null | undefined): string | null => {
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 };
 const HALF_AT_THE_END = /[\ud800-\udbff]$/;
-/** Text of the profile, at most so many UTF-16 units; a character of two is not cut in half. */
-const wellFormed = (text: string, max = TEXT_MAX): string =>
-  text.toWellFormed().replaceAll('\0', '').slice(0, max).replace(HALF_AT_THE_END, '');
-/** What is taken of its comments: one commit holds an issue whole. */
-export const commentsOf = ({ comments }: GithubIssue): GithubIssue['comments'] => comments.slice(0, COMMENTS_MAX);
+/** Text of the profile. */
+const wellFormed = (text: string): string => text.toWellFormed().replaceAll('\0', '');
+/** At most so many UTF-16 units; a character of two is not cut in half. */
+const atMost = (text: string, max: number): string => text.slice(0, max).replace(HALF_AT_THE_END, '');
 
-/** Records one issue with its comments. Ids come from its origin, so importing a file twice makes nothing twice. */
+/** A text of an issue that was too long, and what was taken of it, in UTF-16 units. */
+export interface Cut {
+  /** `owner/name#7`. */
+  readonly issue: string;
+  /** `title`, `body`, `labels`, or `comment 3`, counted from 1. */
+  readonly field: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What is taken of an issue, and everything that is not: so many comments, and the ends of these texts. */
+export interface TakenIssue {
+  readonly origin: string;
+  readonly title: string;
+  readonly body: string;
+  readonly labels: readonly string[];
+  readonly comments: GithubIssue['comments'];
+  readonly commentsLeftOut: number;
+  readonly cuts: readonly Cut[];
+}
+
+export function takenOf(issue: GithubIssue): TakenIssue {
+  const origin = `${issue.repo}#${issue.number}`;
+  const cuts: Cut[] = [];
+  const taken = (field: string, text: string, max = TEXT_MAX): string => {
+    const whole = wellFormed(text);
+    const short = atMost(whole, max);
+    if (short.length < whole.length) cuts.push({ issue: origin, field, from: whole.length, to: short.length });
+    return short;
+  };
+  return {
+    origin,
+    title: taken('title', issue.title, TITLE_MAX),
+    body: taken('body', issue.body ?? ''),
+    labels: issue.labels.map((label) => taken('labels', label)),
+    // One commit holds an issue whole.
+    comments: issue.comments
+      .slice(0, COMMENTS_MAX)
+      .map((comment, at) => ({ ...comment, body: taken(`comment ${at + 1}`, comment.body) })),
+    commentsLeftOut: Math.max(0, issue.comments.length - COMMENTS_MAX),
+    cuts,
+  };
+}
+
+/**
+ * Records one issue with its comments, and tells what was taken of it. Ids come from its origin, so importing a file twice
+ * makes nothing twice.
+ */
 export function recordIssue(
   tx: Tx<TrackerSchema>,
   issue: GithubIssue,
   idOf: (...key: (string | number)[]) => string,
-): string {
+): TakenIssue {
+  const taken = takenOf(issue);
   const project = tx.project.put({ name: issue.repo });
   const id = tx.issue.create({
     id: idOf('issue', issue.repo, issue.number),
     project,
-    origin: `${issue.repo}#${issue.number}`,
-    title: wellFormed(issue.title, TITLE_MAX),
-    body: wellFormed(issue.body ?? ''),
+    origin: taken.origin,
+    title: taken.title,
+    body: taken.body,
     status: issue.state === 'closed' ? 'closed' : 'open',
     assignee: issue.assignees[0] ?? null,
-    labels: issue.labels.map((label) => wellFormed(label)),
+    labels: taken.labels,
     closedAt: instant(issue.closed_at),
   });
-  commentsOf(issue).forEach((comment, at) => {
+  taken.comments.forEach((comment, at) => {
     tx.comment.create({
       id: idOf('comment', issue.repo, issue.number, at),
       issue: id,
       author: comment.author,
-      body: wellFormed(comment.body),
+      body: comment.body,
       writtenAt: instant(comment.at) ?? '1970-01-01T00:00:00.000Z',
     });
   });
-  return id;
+  return taken;
 }

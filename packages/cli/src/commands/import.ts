@@ -4,9 +4,10 @@ import { createClient } from '@holdfast/replica';
 import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
-import { COMMENTS_MAX, commentsOf, readGithubIssues, recordIssue } from '../github-issues.ts';
+import { COMMENTS_MAX, type Cut, readGithubIssues, recordIssue } from '../github-issues.ts';
 import type { CommandContext } from '../main.ts';
 import { countOf, tokenFrom } from '../options.ts';
+import { type Output, printable } from '../output.ts';
 import { settleWithin } from '../settle-within.ts';
 import { trackerSchema } from '../tracker-schema.ts';
 
@@ -60,35 +61,50 @@ export function registerImport(program: Command, context: CommandContext): void 
       let comments = 0;
       let already = 0;
       let commentsLeftOut = 0;
+      let cut = 0;
+      const cuts: Cut[] = [];
       for await (const issue of readGithubIssues(file)) {
         if (options.limit !== undefined && issues + already >= options.limit) break;
         const id = idOf('issue', issue.repo, issue.number);
         if ((await replica.first((db) => db.selectFrom('issue').select('id').where('id', '=', id))) !== undefined)
           already += 1;
         else {
-          await replica.commit((tx) => recordIssue(tx, issue, idOf), {
+          const taken = await replica.commit((tx) => recordIssue(tx, issue, idOf), {
             label: `Import ${issue.repo}#${issue.number}`,
             undo: false,
           });
           issues += 1;
-          const taken = commentsOf(issue).length;
-          comments += taken;
-          commentsLeftOut += issue.comments.length - taken;
+          comments += taken.comments.length;
+          commentsLeftOut += taken.commentsLeftOut;
+          cut += taken.cuts.length;
+          cuts.push(...taken.cuts.slice(0, CUTS_KEPT - cuts.length));
         }
         output.progress(`${issues} issues, ${comments} comments …`);
       }
       output.progress('Sending …');
       const { isGivenUp } = await settleWithin(replica, 60_000);
       const { unsent } = replica.status.current;
-      output.value({ issues, comments, commentsLeftOut, already, unsent });
+      output.value({ issues, comments, commentsLeftOut, cut, cuts, already, unsent });
       output.line(
         `${issues} issues with ${comments} comments imported${already > 0 ? `, ${already} were here already` : ''}.`,
       );
       if (commentsLeftOut > 0)
         output.line(`${commentsLeftOut} comments were left out: of one issue at most ${COMMENTS_MAX} are taken.`);
+      if (cut > 0) tellCut(output, cut, cuts);
       if (isGivenUp || (unsent ?? 0) > 0) {
         output.line(`They are durable in ${options.dir}; ${unsent} batches wait for the ledger at ${options.ledger}.`);
         context.exit(EXIT.notReachable);
       }
     });
+}
+
+/** How many texts that were cut are named: to programs, and to people. */
+const CUTS_KEPT = 1_000;
+const CUTS_SHOWN = 5;
+
+function tellCut(output: Output, cut: number, cuts: readonly Cut[]): void {
+  output.line(`${cut === 1 ? 'One text was' : `${cut} texts were`} too long, and the end of each was cut off:`);
+  for (const { issue, field, from, to } of cuts.slice(0, CUTS_SHOWN))
+    output.line(`   ${printable(issue)}  ${field}: ${from} characters became ${to}`);
+  if (cut > CUTS_SHOWN) output.line(`   and ${cut - CUTS_SHOWN} more`);
 }

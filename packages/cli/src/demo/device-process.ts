@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createClient, type Replica } from '@holdfast/replica';
-import { commentsOf, readGithubIssues, recordIssue } from '../github-issues.ts';
+import { readGithubIssues, recordIssue } from '../github-issues.ts';
 import { type TrackerSchema, trackerSchema } from '../tracker-schema.ts';
 import { serveParent } from './child.ts';
 
@@ -73,10 +73,9 @@ serveParent<DeviceAsks>(
         if (issues >= count) break;
         const label = `Import #${issue.number}`;
         const write = replica.commit((tx) => recordIssue(tx, issue, idOf), { label, undo: false });
-        await write;
+        comments += (await write).comments.length;
         actions.push(write.id);
         issues += 1;
-        comments += commentsOf(issue).length;
       }
       return { issues, comments, actions };
     },
