@@ -3,11 +3,13 @@ import {
   type Found,
   found,
   isPlainObject,
+  isTooDeep,
   type Json,
   type JsonObject,
   keyProblem,
   pathText,
   problemIn,
+  TOO_DEEP,
   within,
 } from './json.ts';
 
@@ -85,6 +87,7 @@ export const listOf =
   <T>(check: Check<T>, max: number = Number.MAX_SAFE_INTEGER): Check<readonly T[]> =>
   (json, depth) => {
     if (!Array.isArray(json)) return found('a list is expected');
+    if (isTooDeep(depth)) return found(TOO_DEEP);
     if (json.length > max) return found(`at most ${max} are allowed`);
     for (let at = 0; at < json.length; at += 1) {
       const problem = check(json[at], depth + 1);
@@ -99,6 +102,7 @@ export const recordOf = <T>(
 ): Check<Readonly<Record<string, T>>> => {
   return (json, depth) => {
     if (!isPlainObject(json)) return found(AN_OBJECT);
+    if (isTooDeep(depth)) return found(TOO_DEEP);
     let count = 0;
     for (const key in json) {
       count += 1;
@@ -137,6 +141,7 @@ function objectOf<const S extends Shape>(shape: S, unknownMember: Check<unknown>
   const required = [...members].filter(([, { counts }]) => counts === 1).map(([key]) => key);
   return (json, depth) => {
     if (!isPlainObject(json)) return found(AN_OBJECT);
+    if (isTooDeep(depth)) return found(TOO_DEEP);
     let present = 0;
     for (const key in json) {
       const member = members.get(key);

@@ -30,9 +30,12 @@ export function checkSchemaData(json: unknown): Outcome<SchemaData, 'invalid-cha
   return possible({ format: 1, entities: Object.fromEntries(entities) }, schemaProblem);
 }
 
-/** One entity type. Its refs may point to types that are defined elsewhere. */
+/**
+ * One entity type. Its refs may point to types that are defined elsewhere. Nested as deep as the value of a field may be: a
+ * definition travels as one.
+ */
 export function checkEntityData(type: string, json: unknown): Outcome<EntityData, 'invalid-change'> {
-  const read = decode('invalid-change', entity, json);
+  const read = decode('invalid-change', entity, json, { depth: LIMITS.draftDepth });
   return read.ok ? possible(leanEntity(read.value), (data) => entityProblem(type, data, null)) : read;
 }
 
@@ -49,11 +52,11 @@ const KINDS: readonly FieldKind[] = [
   ...(['counter', 'setOf', 'oneOf', 'ref', 'rank', 'serial'] as const),
 ];
 
-/** Fields and rules may hold others of their kind: `depth` ends what is nested without an end. */
+/** Fields and rules may hold others of their kind. */
 const nested =
   <T>(check: () => Check<T>): Check<T> =>
   (json, depth) =>
-    depth >= LIMITS.jsonDepthMax ? found(`nested deeper than ${LIMITS.jsonDepthMax}`) : check()(json, depth);
+    check()(json, depth);
 
 const field: Check<FieldData> = exactly({
   kind: oneOfTexts(...KINDS),

@@ -47,6 +47,10 @@ export function within(problem: Found, key: string | number): Found {
   return problem;
 }
 
+/** For an object or a list: so many are around it already that there may be no further one. */
+export const isTooDeep = (depth: number): boolean => depth >= LIMITS.jsonDepthMax;
+export const TOO_DEEP = `nested deeper than ${LIMITS.jsonDepthMax}`;
+
 /** `jsonProblem` without the path: a caller that walks itself says with `within` where it stood. */
 export function problemIn(value: unknown, depth: number): Found | null {
   switch (typeof value) {
@@ -62,7 +66,7 @@ export function problemIn(value: unknown, depth: number): Found | null {
     default:
       return found(`a value of type ${typeof value} is not JSON`);
   }
-  if (depth >= LIMITS.jsonDepthMax) return found(`nested deeper than ${LIMITS.jsonDepthMax}`);
+  if (isTooDeep(depth)) return found(TOO_DEEP);
   return Array.isArray(value) ? arrayProblem(value, depth) : objectProblem(value, depth);
 }
 

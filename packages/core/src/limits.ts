@@ -10,8 +10,11 @@ export const LIMITS = {
   fieldsPerEntityMax: 1_000,
   nameLengthMax: 63,
   idLengthMax: 128,
+  /** Levels of one event's draft: its own three, and those of the values in it. */
   jsonDepthMax: 64,
-  /** Levels of a message around its events and values, which may themselves be `jsonDepthMax` deep. */
+  /** Levels of a draft around a field's value: draft, change, fields. A value has what they leave of `jsonDepthMax`. */
+  draftDepth: 3,
+  /** Levels of a message, or of a pack, around its drafts, which may themselves be `jsonDepthMax` deep. */
   frameDepthMax: 8,
   /** Names that devices give for people to read: an app, its schema. */
   labelLengthMax: 256,

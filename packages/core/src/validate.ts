@@ -1,5 +1,6 @@
 import { isId, isInstant } from './ids.ts';
 import { type Json, type JsonObject, jsonProblem } from './json.ts';
+import { LIMITS } from './limits.ts';
 import type { EntityData, FieldData } from './schema-data.ts';
 
 /** One thing wrong with a change, for a form to show beside its field (CM3). */
@@ -40,12 +41,9 @@ export function validateFields(entity: EntityData, fields: JsonObject, path: Pat
 
 export const numberedByLedger = (path: Path): Issue => issue(path, 'not-settable', 'the ledger numbers this');
 
-/** A field's value stands three levels inside its draft: draft, change, fields. */
-const VALUE_DEPTH = 3;
-
 /** What is wrong with one value for its field, or null. `null` values are the caller's business: they mean unset. */
 export function valueIssue(value: unknown, data: FieldData, path: Path): Issue | null {
-  const problem = jsonProblem(value, '', VALUE_DEPTH);
+  const problem = jsonProblem(value, '', LIMITS.draftDepth);
   if (problem !== null) {
     const at = problem.path === '' ? '' : `${problem.path}: `;
     return issue(path, 'not-json', `${at}${problem.reason}`);

@@ -69,7 +69,10 @@ export function unpackInside(
   const body = text.value.slice(at + 1).trimEnd();
   if (bytesToHex(store.platform.digest.sha256(body)) !== text.value.slice(0, at))
     return fail('malformed', { reason: 'this is no whole pack: its seal does not fit' });
-  const json = parseJson(body, { bytesMax: Number.MAX_SAFE_INTEGER, depthMax: LIMITS.jsonDepthMax + 8 });
+  const json = parseJson(body, {
+    bytesMax: Number.MAX_SAFE_INTEGER,
+    depthMax: LIMITS.jsonDepthMax + LIMITS.frameDepthMax,
+  });
   if (!json.ok) return json;
   const packed = json.value;
   if (
@@ -118,7 +121,7 @@ export function unpackInside(
 /** Sealed only says that nothing was lost on the way: who packed it may have been another version, or no Holdfast at all. */
 function batchProblem(batch: Json): string | null {
   if (!isPlainObject(batch)) return 'it is no object';
-  if (jsonProblem(batch) !== null) return 'it holds what is no JSON of ours';
+  if (jsonProblem(batch, '', -LIMITS.frameDepthMax) !== null) return 'it holds what is no JSON of ours';
   for (const name of ['log', 'actionId', 'requestId', 'identity'])
     if (typeof batch[name] !== 'string') return `${name} is no text`;
   if (batch['label'] !== null && typeof batch['label'] !== 'string') return 'label is no text';
