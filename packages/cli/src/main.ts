@@ -1,5 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { registerLedger } from './commands/ledger.ts';
+import { registerDemo } from './commands/register-demo.ts';
+import { registerImport } from './commands/register-import.ts';
+import { registerReplica } from './commands/register-replica.ts';
+import { registerSchema } from './commands/register-schema.ts';
+import { registerServe } from './commands/register-serve.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { toFailure } from './failure.ts';
 import { createOutput, type Output, type Streams, widthOfStream } from './output.ts';
@@ -40,7 +46,7 @@ export async function run(
     .showHelpAfterError('Add --help to see what there is.')
     .addHelpText('after', EXIT_HELP);
   try {
-    for (const { load } of groupsFor(args)) (await load())(program, context);
+    for (const register of GROUPS) register(program, context);
     await program.parseAsync(
       args.filter((one) => one !== '--json'),
       { from: 'user' },
@@ -56,24 +62,15 @@ export async function run(
   }
 }
 
-type Register = (program: Command, context: CommandContext) => void;
-
-/** In the order of the help. A group brings an engine along, which takes most of a second to load: only who asks waits. */
-const GROUPS: readonly { readonly names: readonly string[]; readonly load: () => Promise<Register> }[] = [
-  { names: ['demo'], load: async () => (await import('./commands/register-demo.ts')).registerDemo },
-  { names: ['serve', 'dev'], load: async () => (await import('./commands/serve.ts')).registerServe },
-  { names: ['schema'], load: async () => (await import('./commands/schema.ts')).registerSchema },
-  { names: ['replica'], load: async () => (await import('./commands/replica.ts')).registerReplica },
-  { names: ['ledger'], load: async () => (await import('./commands/ledger.ts')).registerLedger },
-  { names: ['import'], load: async () => (await import('./commands/import.ts')).registerImport },
+/** In the order of the help. Each brings its engine, which takes most of a second to load, only when it runs. */
+const GROUPS: readonly ((program: Command, context: CommandContext) => void)[] = [
+  registerDemo,
+  registerServe,
+  registerSchema,
+  registerReplica,
+  registerLedger,
+  registerImport,
 ];
-
-/** The one that is asked for; all of them where help is, or nothing that exists. */
-function groupsFor(args: readonly string[]): typeof GROUPS {
-  const asked = args.find((one) => !one.startsWith('-')) ?? '';
-  const groups = GROUPS.filter(({ names }) => names.includes(asked));
-  return groups.length === 0 ? GROUPS : groups;
-}
 
 /** Where nobody says how wide. */
 const HELP_WIDTH = 80;

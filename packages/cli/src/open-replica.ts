@@ -3,25 +3,10 @@ import { basename, dirname, join } from 'node:path';
 import { type Json, type Schema, schemaFrom } from '@holdfast/core';
 import { type Client, createClient, type Replica } from '@holdfast/replica';
 import { type Inspection, inspectReplica } from '@holdfast/replica/inspect';
-import type { Command } from 'commander';
+import type { ReplicaOptions } from './commands/register-replica.ts';
 import { EXIT } from './exit-codes.ts';
 import { Failure } from './failure.ts';
 import { tokenFrom } from './options.ts';
-
-/** Which replica a command is about. */
-export interface ReplicaOptions {
-  readonly dir: string;
-  readonly workspace?: string;
-  readonly account?: string;
-  readonly tokenFile?: string;
-}
-
-export const withReplicaOptions = (command: Command): Command =>
-  command
-    .option('--dir <folder>', 'the folder of the replicas', './replica')
-    .option('--workspace <name>', 'which one, where the folder holds several')
-    .option('--account <id>', 'whose, where the folder holds several')
-    .option('--token-file <file>', 'a file with the token, for commands that sync; else HOLDFAST_TOKEN');
 
 /** Opens the file to look into it. */
 export const openInspection = (options: ReplicaOptions): Inspection => openMeant(options).inspection;

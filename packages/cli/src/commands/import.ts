@@ -1,101 +1,78 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { createClient } from '@holdfast/replica';
-import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 import { COMMENTS_MAX, type Cut, readGithubIssues, recordIssue } from '../github-issues.ts';
 import type { CommandContext } from '../main.ts';
-import { countOf, tokenFrom } from '../options.ts';
+import { tokenFrom } from '../options.ts';
 import { type Output, printable } from '../output.ts';
 import { settleWithin } from '../settle-within.ts';
 import { trackerSchema } from '../tracker-schema.ts';
-
-interface ImportOptions {
-  readonly dir: string;
-  readonly ledger: string;
-  readonly workspace: string;
-  readonly account: string;
-  readonly tokenFile?: string;
-  readonly limit?: number;
-}
+import type { ImportOptions } from './register-import.ts';
 
 /** Ids from where a record came from, so that importing a file again makes nothing again. */
 const idOf = (...key: (string | number)[]): string =>
   createHash('sha256').update(JSON.stringify(key)).digest('hex').slice(0, 32);
 
-export function registerImport(program: Command, context: CommandContext): void {
-  program
-    .command('import')
-    .description('bring records from elsewhere into a replica')
-    .command('github-issues')
-    .description('issues with their comments, one JSON object a line, plain or gzipped')
-    .argument('<file>')
-    .option('--dir <folder>', 'the folder of the replicas', './replica')
-    .option('--ledger <url>', 'the ledger', 'http://127.0.0.1:4800')
-    .option('--workspace <name>', 'the workspace', 'dev')
-    .option('--account <id>', 'whose replica', 'dev')
-    .option('--token-file <file>', 'a file with the token; else HOLDFAST_TOKEN, else "dev"')
-    .option('--limit <n>', 'at most so many issues', countOf('--limit', 1, 1_000_000))
-    .action(async (file: string, options: ImportOptions) => {
-      if (!existsSync(file))
-        throw new Failure({
-          code: 'not-found',
-          what: `There is no file ${file}.`,
-          why: 'Issues are read line by line from it.',
-          next: 'Try data/tracker_issues.jsonl.gz of the repository.',
-          exitCode: EXIT.wrongUse,
-        });
-      const output = context.output();
-      const token = tokenFrom(options) ?? 'dev';
-      await using client = createClient({
-        schema: trackerSchema,
-        dir: options.dir,
-        ledger: options.ledger,
-        account: { id: options.account, token: () => token },
-      });
-      const replica = await client.open(options.workspace);
-      // What is here already tells what a second run need not bring.
-      await settleWithin(replica, 30_000);
-      let issues = 0;
-      let comments = 0;
-      let already = 0;
-      let commentsLeftOut = 0;
-      let cut = 0;
-      const cuts: Cut[] = [];
-      for await (const issue of readGithubIssues(file)) {
-        if (options.limit !== undefined && issues + already >= options.limit) break;
-        const id = idOf('issue', issue.repo, issue.number);
-        if ((await replica.first((db) => db.selectFrom('issue').select('id').where('id', '=', id))) !== undefined)
-          already += 1;
-        else {
-          const taken = await replica.commit((tx) => recordIssue(tx, issue, idOf), {
-            label: `Import ${issue.repo}#${issue.number}`,
-            undo: false,
-          });
-          issues += 1;
-          comments += taken.comments.length;
-          commentsLeftOut += taken.commentsLeftOut;
-          cut += taken.cuts.length;
-          cuts.push(...taken.cuts.slice(0, CUTS_KEPT - cuts.length));
-        }
-        output.progress(`${issues} issues, ${comments} comments …`);
-      }
-      output.progress('Sending …');
-      const { isGivenUp } = await settleWithin(replica, 60_000);
-      const { unsent } = replica.status.current;
-      output.value({ issues, comments, commentsLeftOut, cut, cuts, already, unsent });
-      output.line(
-        `${issues} issues with ${comments} comments imported${already > 0 ? `, ${already} were here already` : ''}.`,
-      );
-      if (commentsLeftOut > 0)
-        output.line(`${commentsLeftOut} comments were left out: of one issue at most ${COMMENTS_MAX} are taken.`);
-      if (cut > 0) tellCut(output, cut, cuts);
-      if (isGivenUp || (unsent ?? 0) > 0) {
-        output.line(`They are durable in ${options.dir}; ${unsent} batches wait for the ledger at ${options.ledger}.`);
-        context.exit(EXIT.notReachable);
-      }
+export async function importGithubIssues(file: string, options: ImportOptions, context: CommandContext): Promise<void> {
+  if (!existsSync(file))
+    throw new Failure({
+      code: 'not-found',
+      what: `There is no file ${file}.`,
+      why: 'Issues are read line by line from it.',
+      next: 'Try data/tracker_issues.jsonl.gz of the repository.',
+      exitCode: EXIT.wrongUse,
     });
+  const output = context.output();
+  const token = tokenFrom(options) ?? 'dev';
+  await using client = createClient({
+    schema: trackerSchema,
+    dir: options.dir,
+    ledger: options.ledger,
+    account: { id: options.account, token: () => token },
+  });
+  const replica = await client.open(options.workspace);
+  // What is here already tells what a second run need not bring.
+  await settleWithin(replica, 30_000);
+  let issues = 0;
+  let comments = 0;
+  let already = 0;
+  let commentsLeftOut = 0;
+  let cut = 0;
+  const cuts: Cut[] = [];
+  for await (const issue of readGithubIssues(file)) {
+    if (options.limit !== undefined && issues + already >= options.limit) break;
+    const id = idOf('issue', issue.repo, issue.number);
+    if ((await replica.first((db) => db.selectFrom('issue').select('id').where('id', '=', id))) !== undefined)
+      already += 1;
+    else {
+      const taken = await replica.commit((tx) => recordIssue(tx, issue, idOf), {
+        label: `Import ${issue.repo}#${issue.number}`,
+        undo: false,
+      });
+      issues += 1;
+      comments += taken.comments.length;
+      commentsLeftOut += taken.commentsLeftOut;
+      cut += taken.cuts.length;
+      cuts.push(...taken.cuts.slice(0, CUTS_KEPT - cuts.length));
+    }
+    output.progress(`${issues} issues, ${comments} comments …`);
+  }
+  output.progress('Sending …');
+  const { isGivenUp } = await settleWithin(replica, 60_000);
+  const { unsent } = replica.status.current;
+  output.value({ issues, comments, commentsLeftOut, cut, cuts, already, unsent });
+  output.line(
+    `${issues} issues with ${comments} comments imported${already > 0 ? `, ${already} were here already` : ''}.`,
+  );
+  if (commentsLeftOut > 0)
+    output.line(`${commentsLeftOut} comments were left out: of one issue at most ${COMMENTS_MAX} are taken.`);
+  if (cut > 0) tellCut(output, cut, cuts);
+  if (isGivenUp || (unsent ?? 0) > 0) {
+    output.line(`They are durable in ${options.dir}; ${unsent} batches wait for the ledger at ${options.ledger}.`);
+    context.exit(EXIT.notReachable);
+  }
 }
 
 /** How many texts that were cut are named: to programs, and to people. */

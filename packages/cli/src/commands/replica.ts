@@ -1,167 +1,121 @@
 import type { Fault, Json } from '@holdfast/core';
 import { endLocalCommits, type Finding, type Inspection } from '@holdfast/replica/inspect';
-import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
 import { Failure, toFailure } from '../failure.ts';
 import type { CommandContext } from '../main.ts';
-import { openHost, openInspection, openMeant, type ReplicaOptions, withReplicaOptions } from '../open-replica.ts';
-import { countOf } from '../options.ts';
+import { openHost, openInspection, openMeant } from '../open-replica.ts';
 import type { Output } from '../output.ts';
 import { fieldsOf, readPack, writePack } from '../read-write-files.ts';
 import { settleWithin } from '../settle-within.ts';
+import type { CommitOptions, DoctorOptions, QueryOptions, ReplicaOptions, WatchOptions } from './register-replica.ts';
 
-/**
- * Commands about a replica on this device. Those that only look read the file beside a running host; those that write open
- * it as its host, and say so when another process has it.
- */
-export function registerReplica(program: Command, context: CommandContext): void {
-  const replica = program.command('replica').description('look into a replica, and work with it');
-  const looking = (name: string, description: string) =>
-    withReplicaOptions(replica.command(name).description(description));
+/** What the commands of register-replica.ts do. Those that only look read the file beside a running host. */
+export function status(options: ReplicaOptions, context: CommandContext): void {
+  using inspection = openInspection(options);
+  showStatus(inspection, context.output());
+}
 
-  looking('status', 'where it stands: logs, heads, unsent work, what waits for a person').action(
-    (options: ReplicaOptions) => {
-      using inspection = openInspection(options);
-      showStatus(inspection, context.output());
-    },
-  );
+export function query(sql: string, options: QueryOptions, context: CommandContext): void {
+  using inspection = openInspection(options);
+  context.output().table(rowsOf(inspection, sql, (options.param ?? []).map(parameterOf)));
+}
 
-  looking('query', 'run one SELECT over its entity types')
-    .argument('<sql>', 'for example: select number, title from issue where status = ?')
-    .option('--param <value...>', 'a value for each ?, JSON or text')
-    .action((sql: string, options: ReplicaOptions & { param?: string[] }) => {
-      using inspection = openInspection(options);
-      context.output().table(rowsOf(inspection, sql, (options.param ?? []).map(parameterOf)));
-    });
+export function journal(options: ReplicaOptions & { readonly before?: number }, context: CommandContext): void {
+  using inspection = openInspection(options);
+  const entries = inspection.journal(options.before);
+  context.output().table(entries.map(({ seq, at, kind, facts }) => ({ seq, at, kind, facts })));
+}
 
-  looking('watch', 'run a query again whenever its result changes')
-    .argument('<sql>')
-    .option('--param <value...>', 'a value for each ?, JSON or text')
-    .option('--every <ms>', 'how often to look', countOf('--every', 50, 60_000), 300)
-    .option('--times <n>', 'stop after so many results', countOf('--times', 1, 1_000_000))
-    .action((sql: string, options: ReplicaOptions & { param?: string[]; every: number; times?: number }) =>
-      watch(sql, options, context.output()),
+export function desk(options: ReplicaOptions, context: CommandContext): void {
+  using inspection = openInspection(options);
+  const entries = inspection.desk();
+  const output = context.output();
+  if (output.json) for (const entry of entries) output.value(entry);
+  else if (entries.length === 0) output.line('Nothing waits.');
+  for (const entry of output.json ? [] : entries) {
+    output.line(
+      `${entry.id}  ${entry.kind}${entry.label === undefined ? '' : `  ${entry.label}`}  ${entry.entity.type}/${entry.entity.id}${entry.held > 0 ? `  (${entry.held} later writes wait for it)` : ''}`,
     );
-
-  looking('journal', 'what sync did, newest first; never payloads')
-    .option('--before <seq>', 'older than this entry', countOf('--before', 1, Number.MAX_SAFE_INTEGER))
-    .action((options: ReplicaOptions & { before?: number }) => {
-      using inspection = openInspection(options);
-      const entries = inspection.journal(options.before);
-      context.output().table(entries.map(({ seq, at, kind, facts }) => ({ seq, at, kind, facts })));
-    });
-
-  looking('desk', 'what waits for a person, and what the engine decided').action((options: ReplicaOptions) => {
-    using inspection = openInspection(options);
-    const desk = inspection.desk();
-    const output = context.output();
-    if (output.json) for (const entry of desk) output.value(entry);
-    else if (desk.length === 0) output.line('Nothing waits.');
-    for (const entry of output.json ? [] : desk) {
-      output.line(
-        `${entry.id}  ${entry.kind}${entry.label === undefined ? '' : `  ${entry.label}`}  ${entry.entity.type}/${entry.entity.id}${entry.held > 0 ? `  (${entry.held} later writes wait for it)` : ''}`,
-      );
-      if (entry.fault !== undefined) output.line(`   ${whyOf(entry.fault)}`);
-      for (const { field, base, mine, theirs, by } of entry.fields) {
-        output.line(`   ${field}`);
-        output.line(`      base    ${text(base)}`);
-        output.line(`      mine    ${text(mine)}`);
-        output.line(`      theirs  ${text(theirs)}${by === '' ? '' : ` (${by})`}`);
-      }
+    if (entry.fault !== undefined) output.line(`   ${whyOf(entry.fault)}`);
+    for (const { field, base, mine, theirs, by } of entry.fields) {
+      output.line(`   ${field}`);
+      output.line(`      base    ${text(base)}`);
+      output.line(`      mine    ${text(mine)}`);
+      output.line(`      theirs  ${text(theirs)}${by === '' ? '' : ` (${by})`}`);
     }
-    if (!desk.some((entry) => entry.needs === 'answer')) return;
-    output.line('The app decides: replica.desk.resolve(id, "mine"), "theirs", or the values to write.');
-    context.exit(EXIT.personNeeded);
-  });
+  }
+  if (!entries.some((entry) => entry.needs === 'answer')) return;
+  output.line('The app decides: replica.desk.resolve(id, "mine"), "theirs", or the values to write.');
+  context.exit(EXIT.personNeeded);
+}
 
-  looking('doctor', 'check every invariant of the file from scratch, and say what is safe to do')
-    .option('--repair', 'end local commits that other code left half done, as owed; packs unsent work first', false)
-    .option('--to <file>', 'where --repair puts the pack', 'before-repair.pack')
-    .action((options: ReplicaOptions & { repair: boolean; to: string }) => {
-      if (options.repair) repair(options, context);
-      using inspection = openInspection(options);
-      const output = context.output();
-      output.progress('Reading the whole file …');
-      const { findings, checked } = inspection.examine();
-      output.value({ findings, checked });
-      output.line(
-        `Checked ${some(checked.logs, 'log')}, ${some(checked.events, 'event')}, ${some(checked.entities, 'entity', 'entities')}, ${some(checked.batches, 'unsent batch', 'unsent batches')}, ${some(checked.permits, 'permit')}, ${some(checked.obligations, 'obligation')}.`,
-      );
-      if (findings.length === 0)
-        output.line('Everything fits: conservation, cursor, chain, projection, signature, permits.');
-      for (const finding of findings) showFinding(finding, output);
-      if (findings.length > 0) context.exit(EXIT.damageFound);
-    });
+export function doctor(options: DoctorOptions, context: CommandContext): void {
+  if (options.repair) repair(options, context);
+  using inspection = openInspection(options);
+  const output = context.output();
+  output.progress('Reading the whole file …');
+  const { findings, checked } = inspection.examine();
+  output.value({ findings, checked });
+  output.line(
+    `Checked ${some(checked.logs, 'log')}, ${some(checked.events, 'event')}, ${some(checked.entities, 'entity', 'entities')}, ${some(checked.batches, 'unsent batch', 'unsent batches')}, ${some(checked.permits, 'permit')}, ${some(checked.obligations, 'obligation')}.`,
+  );
+  if (findings.length === 0)
+    output.line('Everything fits: conservation, cursor, chain, projection, signature, permits.');
+  for (const finding of findings) showFinding(finding, output);
+  if (findings.length > 0) context.exit(EXIT.damageFound);
+}
 
-  looking('pack', 'copy everything unsent into a file; nothing leaves the outbox by it')
-    .requiredOption('--to <file>', 'the pack')
-    .action((options: ReplicaOptions & { to: string }) => {
-      using inspection = openInspection(options);
-      const bytes = inspection.pack();
-      writePack(options.to, bytes);
-      const { unsent } = inspection.counts();
-      context.output().value({ file: options.to, bytes: bytes.byteLength, batches: unsent });
-      context
-        .output()
-        .line(
-          `${some(unsent, 'unsent batch is', 'unsent batches are')} in ${options.to}, and still in the outbox, too.`,
-        );
-    });
+export function pack(options: ReplicaOptions & { readonly to: string }, context: CommandContext): void {
+  using inspection = openInspection(options);
+  const bytes = inspection.pack();
+  writePack(options.to, bytes);
+  const { unsent } = inspection.counts();
+  context.output().value({ file: options.to, bytes: bytes.byteLength, batches: unsent });
+  context
+    .output()
+    .line(`${some(unsent, 'unsent batch is', 'unsent batches are')} in ${options.to}, and still in the outbox, too.`);
+}
 
-  looking('unpack', 'take a pack’s batches into the outbox; what is here already is not taken twice')
-    .argument('<file>')
-    .action(async (file: string, options: ReplicaOptions) => {
-      const pack = readPack(file);
-      await using host = await openHost(options);
-      const { batches, already } = await host.replica.unpack(pack);
-      context.output().value({ batches, already });
-      context
-        .output()
-        .line(`${some(batches, 'batch', 'batches')} taken, ${already} ${already === 1 ? 'was' : 'were'} here already.`);
-    });
+export async function unpack(file: string, options: ReplicaOptions, context: CommandContext): Promise<void> {
+  const bytes = readPack(file);
+  await using host = await openHost(options);
+  const { batches, already } = await host.replica.unpack(bytes);
+  context.output().value({ batches, already });
+  context
+    .output()
+    .line(`${some(batches, 'batch', 'batches')} taken, ${already} ${already === 1 ? 'was' : 'were'} here already.`);
+}
 
-  looking('commit', 'write one entity, as JSON')
-    .argument('<entity>', 'an entity type of the schema')
-    .argument('<json>', '{ … } to create; { "id": …, … } to update on purpose')
-    .option('--label <text>', 'what undo and desk call it', 'Command line')
-    .option('--delete', 'delete the entity with this id instead', false)
-    .option(
-      '--settle',
-      'wait until the ledger has it; exit 5 if that cannot be reached, 3 if a person is needed',
-      false,
-    )
-    .action(
-      async (
-        entity: string,
-        json: string,
-        options: ReplicaOptions & { label: string; delete: boolean; settle: boolean },
-      ) => {
-        const fields = fieldsOf(json);
-        await using host = await openHost(options);
-        const output = context.output();
-        const { id, actionId } = await host.write(entity, fields, options);
-        output.line(`${entity}/${id} is durable on this device.`);
-        if (!options.settle) {
-          output.value({ entity, id, action: actionId });
-          return;
-        }
-        const { settled, attention, obstacles, isGivenUp } = await settleWithin(host.replica, SETTLE_MS);
-        output.value({ entity, id, action: actionId, settled, attention, obstacles });
-        const earlier = await host.replica.write(actionId);
-        const state = earlier?.state ?? 'pending';
-        const reasons = obstacles.map(({ code }) => code);
-        if (reasons.length === 0 && state === 'pending')
-          reasons.push(host.replica.status.current.reason ?? 'no answer in time');
-        if (IN_THE_LOG[state] !== undefined) output.line(IN_THE_LOG[state]);
-        else output.line(`Not settled: ${[...(state === 'pending' ? [] : [state]), ...new Set(reasons)].join(', ')}.`);
-        for (const { log, code } of obstacles)
-          output.line(`${log ?? 'The replica'} waits: ${code}. Nothing is lost; docs/ERRORS.md says what to do.`);
-        if (attention > 0) output.line('A person is needed: see "holdfast replica desk".');
-        if (attention > 0 || !(settled || isGivenUp)) context.exit(EXIT.personNeeded);
-        else if (!settled) context.exit(EXIT.notReachable);
-        else if (IN_THE_LOG[state] === undefined) context.exit(EXIT.personNeeded);
-      },
-    );
+export async function commit(
+  entity: string,
+  json: string,
+  options: CommitOptions,
+  context: CommandContext,
+): Promise<void> {
+  const fields = fieldsOf(json);
+  await using host = await openHost(options);
+  const output = context.output();
+  const { id, actionId } = await host.write(entity, fields, options);
+  output.line(`${entity}/${id} is durable on this device.`);
+  if (!options.settle) {
+    output.value({ entity, id, action: actionId });
+    return;
+  }
+  const { settled, attention, obstacles, isGivenUp } = await settleWithin(host.replica, SETTLE_MS);
+  output.value({ entity, id, action: actionId, settled, attention, obstacles });
+  const earlier = await host.replica.write(actionId);
+  const state = earlier?.state ?? 'pending';
+  const reasons = obstacles.map(({ code }) => code);
+  if (reasons.length === 0 && state === 'pending')
+    reasons.push(host.replica.status.current.reason ?? 'no answer in time');
+  if (IN_THE_LOG[state] !== undefined) output.line(IN_THE_LOG[state]);
+  else output.line(`Not settled: ${[...(state === 'pending' ? [] : [state]), ...new Set(reasons)].join(', ')}.`);
+  for (const { log, code } of obstacles)
+    output.line(`${log ?? 'The replica'} waits: ${code}. Nothing is lost; docs/ERRORS.md says what to do.`);
+  if (attention > 0) output.line('A person is needed: see "holdfast replica desk".');
+  if (attention > 0 || !(settled || isGivenUp)) context.exit(EXIT.personNeeded);
+  else if (!settled) context.exit(EXIT.notReachable);
+  else if (IN_THE_LOG[state] === undefined) context.exit(EXIT.personNeeded);
 }
 
 /** What became of a write that needs nothing more; any other state is not settled. */
@@ -242,11 +196,7 @@ function rowsOf(inspection: Inspection, sql: string, parameters: readonly Json[]
 
 const partsOf = ({ code, message: what, why, exitCode }: Failure) => ({ code, what, why, exitCode });
 
-async function watch(
-  sql: string,
-  options: ReplicaOptions & { param?: string[]; every: number; times?: number },
-  output: Output,
-): Promise<void> {
+export async function watch(sql: string, options: WatchOptions, output: Output): Promise<void> {
   const parameters = (options.param ?? []).map(parameterOf);
   let last = '';
   let shown = 0;

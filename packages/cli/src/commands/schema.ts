@@ -1,65 +1,50 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { checkSchema, checkSnapshot, nextSnapshot, type SchemaSnapshot, schemaData } from '@holdfast/core';
-import type { Command } from 'commander';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 import { loadSchema } from '../load-schema.ts';
 import type { CommandContext } from '../main.ts';
+import type { Output } from '../output.ts';
+import type { CheckOptions } from './register-schema.ts';
 
-export function registerSchema(program: Command, context: CommandContext): void {
-  const schema = program
-    .command('schema')
-    .description('print a schema, or check a change of it against what devices in the field hold');
+export async function printSchema(file: string, output: Output): Promise<void> {
+  const data = schemaData(await loadSchema(file));
+  output.value(data);
+  output.asIs(JSON.stringify(data, null, 2));
+}
 
-  schema
-    .command('print')
-    .description('the schema as data')
-    .argument('<file>', 'a module that exports "schema"')
-    .action(async (file: string) => {
-      const data = schemaData(await loadSchema(file));
-      context.output().value(data);
-      context.output().asIs(JSON.stringify(data, null, 2));
+export async function checkFile(file: string, options: CheckOptions, context: CommandContext): Promise<void> {
+  const output = context.output();
+  const data = schemaData(await loadSchema(file));
+  const before = readSnapshot(options.lock);
+  if (before === null && !options.write)
+    throw new Failure({
+      code: 'not-found',
+      what: `There is no ${options.lock} yet.`,
+      why: 'What devices in the field hold is known from it alone.',
+      next: 'Write it with --write, and commit it.',
     });
-
-  schema
-    .command('check')
-    .description('compare with the committed snapshot; exit 1 if devices in the field could not bear the change')
-    .argument('<file>', 'a module that exports "schema"')
-    .option('--lock <file>', 'the snapshot', 'schema.lock.json')
-    .option('--write', 'write the snapshot, if nothing is refused', false)
-    .action(async (file: string, options: { lock: string; write: boolean }) => {
-      const output = context.output();
-      const data = schemaData(await loadSchema(file));
-      const before = readSnapshot(options.lock);
-      if (before === null && !options.write)
-        throw new Failure({
-          code: 'not-found',
-          what: `There is no ${options.lock} yet.`,
-          why: 'What devices in the field hold is known from it alone.',
-          next: 'Write it with --write, and commit it.',
-        });
-      const changes = before === null ? [] : checkSchema(before, data);
-      const refused = changes.filter((change) => change.verdict === 'refused');
-      output.value({ changes, refused: refused.length });
-      if (!output.json && changes.length > 0)
-        output.table(
-          changes.map(({ what, change, verdict, why = '' }) => ({
-            what,
-            change,
-            verdict: verdict === 'safe' ? 'safe' : 'REFUSED',
-            why,
-          })),
-        );
-      if (changes.length === 0) output.line('No change.');
-      if (refused.length > 0) {
-        context.exit(EXIT.failed);
-        return;
-      }
-      if (options.write) {
-        writeFileSync(options.lock, `${JSON.stringify(nextSnapshot(before, data), null, 2)}\n`);
-        output.line(`Wrote ${options.lock}.`);
-      }
-    });
+  const changes = before === null ? [] : checkSchema(before, data);
+  const refused = changes.filter((change) => change.verdict === 'refused');
+  output.value({ changes, refused: refused.length });
+  if (!output.json && changes.length > 0)
+    output.table(
+      changes.map(({ what, change, verdict, why = '' }) => ({
+        what,
+        change,
+        verdict: verdict === 'safe' ? 'safe' : 'REFUSED',
+        why,
+      })),
+    );
+  if (changes.length === 0) output.line('No change.');
+  if (refused.length > 0) {
+    context.exit(EXIT.failed);
+    return;
+  }
+  if (options.write) {
+    writeFileSync(options.lock, `${JSON.stringify(nextSnapshot(before, data), null, 2)}\n`);
+    output.line(`Wrote ${options.lock}.`);
+  }
 }
 
 /** Null where there is none yet. What is no snapshot is refused with what is wrong in it: nothing could be compared. */
