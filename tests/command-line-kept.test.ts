@@ -281,7 +281,13 @@ test('[LG2 SY2] a ledger says who asks, what it holds and that it is whole; exit
   ]);
   expect(status).toMatchObject({
     code: 0,
-    values: [{ account: 'dev', grants: { '*': 'administrator' }, workspaces: [{ workspace: 'dev' }] }],
+    values: [
+      {
+        account: 'dev',
+        grants: { '*': 'administrator' },
+        workspaces: [{ workspace: 'dev' }, { workspace: 'long' }, { workspace: 'long2' }],
+      },
+    ],
   });
   const { log, head } = logs.values[0];
   expect([logs.code, logs.values.length, log]).toEqual([0, 1, 'main']);
