@@ -1,8 +1,9 @@
-import { type JsonObject, LIMITS, type RecordedChange, uuidv7 } from '@holdfast/core';
+import { type JsonObject, LIMITS, type Logger, type RecordedChange, uuidv7 } from '@holdfast/core';
 import { afterEach, describe, expect, test } from 'vitest';
 import { nodeClock, nodePlatform } from '../../packages/replica/src/adapters/node/platform.ts';
 import { FaultError } from '../../packages/replica/src/engine/fault-error.ts';
 import { newFile, openTestHost, removeFiles } from '../../packages/replica/src/host/host.fixture.ts';
+import type { Signal } from '../../packages/replica/src/host/observe.ts';
 import { Link } from '../../packages/replica/src/link/link.ts';
 import type { OpenChannel, RawRow, Tell } from '../../packages/replica/src/link/messages.ts';
 import { applyPatch } from '../../packages/replica/src/link/row-patch.ts';
@@ -20,13 +21,20 @@ export interface LinkTransport {
   readonly name: string;
   /** Nobody can look into its hosts: `runs` is null. */
   readonly isOutOfSight?: true;
-  open(file: string | null): LinkedHost | Promise<LinkedHost>;
+  open(file: string | null, app?: LinkedApp): LinkedHost | Promise<LinkedHost>;
+}
+
+/** What an app gives beside the schema. */
+export interface LinkedApp {
+  readonly token: () => Promise<string | undefined>;
+  readonly logger: Logger;
+  readonly observe: (signal: Signal) => void;
 }
 
 /** For a transport that carries the channel of a host of this thread. */
 export function carried(carry: (host: OpenChannel) => OpenChannel): LinkTransport['open'] {
-  return (file) => {
-    const { host, runs } = openTestHost(file === null ? {} : { file });
+  return (file, app) => {
+    const { host, runs } = openTestHost({ ...(file === null ? {} : { file }), ...app });
     // Each caller has a channel of his own.
     return { openChannel: (events) => carry(host.openChannel)(events), close: () => host.close(), runs };
   };
@@ -283,6 +291,20 @@ export function linkContract(transport: LinkTransport): void {
       cut.cut();
       expect(await undoing).toEqual({ code: 'no-owner' });
       expect(await listing).toEqual([]);
+    });
+
+    test('[AC1 LK1] what the token function of the app threw is told in its words, wherever the host runs', async () => {
+      const { promise: logged, resolve: log } = Promise.withResolvers<unknown>();
+      const { promise: observed, resolve: observe } = Promise.withResolvers<unknown>();
+      opened.push(
+        await transport.open(null, {
+          token: () => Promise.reject(new Error('the vault is shut')),
+          logger: (...said) => log(said),
+          observe: (signal) => signal.name === 'sync.token' && observe(signal),
+        }),
+      );
+      expect(await logged).toEqual(['warn', 'The token function of the app failed.', { message: 'the vault is shut' }]);
+      expect(await observed).toMatchObject({ failed: true, message: 'the vault is shut' });
     });
 
     test('[LK1] a request that nobody answers fails within its bound', async () => {

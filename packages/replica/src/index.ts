@@ -58,7 +58,10 @@ export interface ClientOptions<S extends Schema> {
   readonly logs?: readonly string[];
   /** The app's own `fetch`: for a login gateway in front of the ledger. Not with `worker`. */
   readonly fetch?: typeof globalThis.fetch;
-  /** Each commit, query, live run and step of sync, with its milliseconds and counts, never payloads (TM1). */
+  /**
+   * Each commit, query, live run and step of sync, with its milliseconds and counts, never payloads (TM1). A worker tells
+   * them where somebody listens when it opens.
+   */
   readonly observe?: (signal: Signal) => void;
   readonly logger?: Logger;
   readonly settings?: Partial<SyncSettings>;
@@ -90,7 +93,10 @@ export function createClient<const S extends Schema>(options: ClientOptions<S>):
     ...(options.logs === undefined ? {} : { logs: options.logs }),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
   };
-  const observe = observerOf(options.observe);
+  const told = {
+    observe: observerOf(options.observe),
+    ...(options.logger === undefined ? {} : { logger: options.logger }),
+  };
   return createClientOver({
     schema,
     ledger,
@@ -99,16 +105,8 @@ export function createClient<const S extends Schema>(options: ClientOptions<S>):
       platform: nodePlatform,
       open: async (request) => {
         try {
-          if (worker !== undefined) return await openWorkerHost(worker, { ...request, ...shared, dir });
-          const host = openNodeHost({
-            ...request,
-            ...shared,
-            dir,
-            observe,
-            ...(options.logger === undefined ? {} : { logger: options.logger }),
-            ...fetchOption(options),
-          });
-          return host;
+          if (worker !== undefined) return await openWorkerHost(worker, { ...request, ...shared, ...told, dir });
+          return openNodeHost({ ...request, ...shared, ...told, dir, ...fetchOption(options) });
         } catch (cause) {
           throw publicError(cause);
         }

@@ -24,7 +24,7 @@ linkContract({
 linkContract({
   name: 'a worker that hosts the replica',
   isOutOfSight: true,
-  open: async (file) => {
+  open: async (file, app) => {
     const host = await openWorkerHost(() => new Worker(new URL('../worker.ts', import.meta.url)), {
       schema: schemaData(testSchema),
       dir: file ?? ':memory:',
@@ -33,6 +33,7 @@ linkContract({
       account: 'ana',
       workspace: 'acme',
       token: () => Promise.resolve('ana'),
+      ...app,
     });
     return { openChannel: host.openChannel, close: () => host.close(), runs: null };
   },

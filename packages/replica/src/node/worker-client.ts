@@ -1,7 +1,8 @@
 import { MessageChannel } from 'node:worker_threads';
-import type { Fault } from '@holdfast/core';
+import type { Fault, Logger } from '@holdfast/core';
 import type { HostRequest, ProvidedHost } from '../client/client.ts';
 import { FaultError } from '../engine/fault-error.ts';
+import type { Observer } from '../host/observe.ts';
 import type { OpenChannel } from '../link/messages.ts';
 import { openPortChannel, type Port } from '../link/port.ts';
 import type { Status } from '../link/status.ts';
@@ -21,7 +22,12 @@ export interface WorkerLike {
  */
 const REOPEN_MS: readonly number[] = [20, 100, 500, 2_000, 5_000, 10_000, 30_000];
 
-export type WorkerHostRequest = HostRequest & Pick<OpenInWorker, 'dir' | 'takeOver' | 'logs' | 'settings'>;
+export type WorkerHostRequest = HostRequest &
+  Pick<OpenInWorker, 'dir' | 'takeOver' | 'logs' | 'settings'> & {
+    readonly logger?: Logger;
+    /** Whether it listens is asked once per worker, when that opens. */
+    readonly observe?: Observer;
+  };
 
 /**
  * A host in a worker. Rejects with what the worker could not open. One worker hosts one replica; it ends with its host. If
@@ -73,7 +79,7 @@ interface Running {
 }
 
 function run(create: () => WorkerLike, request: WorkerHostRequest): Running {
-  const { token, ...open } = request;
+  const { token, logger, observe, ...open } = request;
   const worker = create();
   const send = (message: ToWorker, transfer: readonly unknown[] = []) => worker.postMessage(message, transfer);
   const channels = new Set<(fault: Fault) => void>();
@@ -83,9 +89,9 @@ function run(create: () => WorkerLike, request: WorkerHostRequest): Running {
 
   const answerToken = async (number: number) => {
     try {
-      send({ holdfast: 'token', number, token: (await token()) ?? null, failed: false });
-    } catch {
-      send({ holdfast: 'token', number, token: null, failed: true });
+      send({ holdfast: 'token', number, token: (await token()) ?? null, failed: null });
+    } catch (cause) {
+      send({ holdfast: 'token', number, token: null, failed: cause instanceof Error ? cause.message : String(cause) });
     }
   };
   const over = (fault: Fault) => {
@@ -105,13 +111,18 @@ function run(create: () => WorkerLike, request: WorkerHostRequest): Running {
           return over(message.fault);
         case 'token':
           return void answerToken(message.number);
+        case 'log':
+          return unharmed(() => logger?.(...message.said));
+        case 'signal':
+          return unharmed(() => observe?.(message.signal));
         case 'closed':
           return sayEnded();
       }
     },
     lost: (cause) => over(noOwner(cause)),
   });
-  send({ holdfast: 'open', open });
+  const isObserved = observe !== undefined && observe.isListening?.() !== false;
+  send({ holdfast: 'open', open: { ...open, isObserved } });
 
   const openChannel: OpenChannel = (events) => {
     const { port1, port2 } = new MessageChannel();
@@ -155,6 +166,15 @@ function run(create: () => WorkerLike, request: WorkerHostRequest): Running {
       await worker.terminate();
     },
   };
+}
+
+/** The app's own logger or observer: what it throws is no fault of what it is told of. */
+function unharmed(tell: () => void): void {
+  try {
+    tell();
+  } catch {
+    // As in the page's own host.
+  }
 }
 
 function listen(

@@ -1,6 +1,8 @@
 import type { MessagePort } from 'node:worker_threads';
+import type { Logger } from '@holdfast/core';
 import { faultOf } from '../host/caller.ts';
 import type { ComposedHost } from '../host/compose.ts';
+import type { Signal } from '../host/observe.ts';
 import { type Port, servePort } from '../link/port.ts';
 import { openNodeHost } from './open-host.ts';
 import { type FromWorker, isHoldfastMessage, type OpenInWorker, type ToWorker } from './worker-messages.ts';
@@ -11,9 +13,11 @@ export function serveWorker(page: MessagePort): void {
   const send = (message: FromWorker) => page.postMessage(message);
   const tokens = createTokens((number) => send({ holdfast: 'token', number }));
 
-  const open = (options: OpenInWorker) => {
+  const open = ({ isObserved, ...options }: OpenInWorker) => {
+    const logger: Logger = (...said) => send({ holdfast: 'log', said });
+    const observe = (signal: Signal) => send({ holdfast: 'signal', signal });
     try {
-      host = openNodeHost({ ...options, token: tokens.ask });
+      host = openNodeHost({ ...options, token: tokens.ask, logger, ...(isObserved ? { observe } : {}) });
       send({ holdfast: 'ready', status: host.status });
     } catch (cause) {
       send({ holdfast: 'refused', fault: faultOf(cause) });
@@ -54,8 +58,8 @@ function createTokens(ask: (number: number) => void) {
     answered: ({ number: of, token, failed }: Extract<ToWorker, { holdfast: 'token' }>) => {
       const one = waiting.get(of);
       waiting.delete(of);
-      if (failed) one?.reject(new Error('the page could not give a token'));
-      else one?.resolve(token ?? undefined);
+      if (failed === null) one?.resolve(token ?? undefined);
+      else one?.reject(new Error(failed));
     },
   };
 }
