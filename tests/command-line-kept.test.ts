@@ -6,8 +6,9 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { defineSchema, entity, integer, nextSnapshot, schemaData } from '@holdfast/core';
+import { serveLedger, staticTokens } from '@holdfast/ledger';
 import { createClient, type Replica } from '@holdfast/replica';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { run } from '../packages/cli/src/main.ts';
 import { type TrackerSchema, trackerSchema } from '../packages/cli/src/tracker-schema.ts';
 import { realData } from '../simulation/src/real-data.fixture.ts';
@@ -142,14 +143,24 @@ test('[P8] an import names the texts that it cut, with their lengths: all of the
   const file = join(folder, 'long.jsonl');
   const lines = titles.map((title, at) => JSON.stringify({ repo: 'a/b', number: at + 1, title }));
   writeFileSync(file, lines.join('\n'));
+  // A ledger of its own: the story's has one workspace.
+  const ledger = await serveLedger({
+    schema: trackerSchema,
+    store: { sqlite: join(folder, 'long') },
+    access: staticTokens({ dev: { account: 'dev', grants: { '*': 'administrator' } } }),
+    listen: { port: 0 },
+    createOnFirstUse: true,
+    logLevel: 'silent',
+  });
+  onTestFinished(() => ledger.close());
   const imported = (...args: string[]) =>
-    said(...['import', 'github-issues', file, '--ledger', dev.url, '--workspace', 'long', ...args]);
+    said(...['import', 'github-issues', file, '--ledger', ledger.url, '--workspace', 'long', ...args]);
   const { out } = await imported('--dir', dirOf('dora'), '--json');
   const told = JSON.parse(out);
   expect([told.issues, told.cut]).toEqual([titles.length, titles.length]);
   await using client = createClient({
     schema: trackerSchema,
-    ledger: dev.url,
+    ledger: ledger.url,
     dir: dirOf('dora'),
     account: { id: 'dev', token: () => 'dev' },
   });
@@ -164,7 +175,7 @@ test('[P8] an import names the texts that it cut, with their lengths: all of the
   );
   expect((await imported('--dir', dirOf('emil'), '--limit', '7')).out).toContain('7 were here already');
   const { out: text } = await said(
-    ...['import', 'github-issues', file, '--ledger', dev.url, '--workspace', 'long2', '--dir', dirOf('emil')],
+    ...['import', 'github-issues', file, '--ledger', ledger.url, '--workspace', 'long2', '--dir', dirOf('emil')],
   );
   const [{ issue: first, from, to }] = told.cuts;
   expect(text).toContain(`\n   ${first}  title: ${from} characters became ${to}\n`);
@@ -285,7 +296,7 @@ test('[LG2 SY2] a ledger says who asks, what it holds and that it is whole; exit
       {
         account: 'dev',
         grants: { '*': 'administrator' },
-        workspaces: [{ workspace: 'dev' }, { workspace: 'long' }, { workspace: 'long2' }],
+        workspaces: [{ workspace: 'dev' }],
       },
     ],
   });
