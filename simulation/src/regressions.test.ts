@@ -127,3 +127,13 @@ for (const [seed, options] of [
     const { violations } = await runSeed(seed, all);
     expect(violations, replayCommand(seed, all)).toEqual([]);
   });
+
+test.each([
+  [2000322, 'a file that is closed while its host still ends does not end the process (F13)'],
+  [2002146, 'a file that is closed while its host still ends does not end the process (F13)'],
+  [2001426, 'work that a copy brought into the log is not under the request of its twin'],
+  [2001706, 'who makes again, by its natural key, what was deleted before he fetched it, takes nothing back'],
+])('[I29 I13] seed %i: %s', async (seed) => {
+  const { violations } = await runSeed(seed);
+  expect(violations, replayCommand(seed, {})).toEqual([]);
+});

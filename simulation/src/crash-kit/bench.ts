@@ -29,6 +29,8 @@ export class Bench {
   /** After each statement of Ana's that left no transaction open. */
   onCommitted: (() => void) | null = null;
   #failing: FailingDatabase | null = null;
+  /** What a timer or a turn of a host that lives threw at the platform: it would have ended the app's process (F13). */
+  escaped: unknown = null;
 
   constructor(folder: string, options: { readonly side: Side; readonly seed: number; readonly schema?: Schema }) {
     this.folder = folder;
@@ -120,7 +122,22 @@ export class Bench {
   }
 
   async until(done: () => boolean, limitMs = 10 * 60_000): Promise<boolean> {
-    return this.time.until(() => this.plan.isDead || done(), limitMs);
+    let asked: { readonly cause: unknown } | null = null;
+    const look = () => {
+      try {
+        return done();
+      } catch (cause) {
+        asked = { cause };
+        throw cause;
+      }
+    };
+    try {
+      return await this.time.until(() => this.plan.isDead || look(), limitMs);
+    } catch (cause) {
+      // Whoever asks is a caller, and may be told. A timer has none.
+      if (asked === null && !this.plan.isDead) this.escaped ??= cause;
+      throw cause;
+    }
   }
 
   /** Everything that runs dies where it stands; the files are as they are at this moment. */

@@ -113,7 +113,8 @@ export async function strike(
   const cause = await work(bench, scenario, { nth, how: FAILURES[how] });
   if (!bench.plan.hasStruck) problems.push('it was not reached');
   if (cause !== null && cause !== FAILURES[how].cause && !isOf(cause, FAILURES[how].cause))
-    problems.push(`it ended with ${cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)}`);
+    problems.push(`it ended with ${stackOf(cause)}`);
+  if (bench.escaped !== null) problems.push(`thrown at the platform: ${stackOf(bench.escaped)}`);
   if (bench.plan.isDead) {
     bench.kill();
     if (scenario.side === 'replica') {
@@ -131,6 +132,8 @@ export async function strike(
   bench.dispose();
   return { place, problems };
 }
+
+const stackOf = (cause: unknown): string => (cause instanceof Error ? (cause.stack ?? cause.message) : String(cause));
 
 const isOf = (cause: unknown, of: Error): boolean => cause instanceof Error && cause.cause === of;
 

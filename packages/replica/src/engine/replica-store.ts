@@ -166,6 +166,7 @@ export class ReplicaStore {
       this.#fence();
       result = work();
       if (isPromise(result)) throw new FaultError({ code: 'async-callback' });
+      if (this.#hasDeclared) this.openViews();
       this.database.prepare('COMMIT').run();
     } catch (cause) {
       this.#depth = 0;
@@ -262,7 +263,6 @@ export class ReplicaStore {
     this.#settled = [];
     const types = this.#hasDeclared;
     this.#hasDeclared = false;
-    if (types) this.openViews();
     this.#seq += 1;
     const change: LocalChange = { seq: this.#seq, ...touched, types, settled };
     for (const listener of this.#listeners) listener(change);

@@ -2,6 +2,7 @@ import { uuidv7 } from '@holdfast/core';
 import { afterEach, expect, test } from 'vitest';
 import { nodePlatform } from '../adapters/node/platform.ts';
 import { Link } from '../link/link.ts';
+import { createVirtualTime } from '../testing/virtual-time.ts';
 import { newFile, openTestHost, removeFiles, type TestHost } from './host.fixture.ts';
 
 const opened: TestHost[] = [];
@@ -70,4 +71,67 @@ test('[I22 LK2] a host whose loop finds that it was outranked ends, also for cal
   await second.commit();
   first.host.sync.kick('manual');
   expect(await first.host.ended).toMatchObject({ code: 'outranked' });
+});
+
+test('[F13 CM2] a commit that is durable resolves, whatever fails in telling of it; and it is told later', async () => {
+  const time = createVirtualTime();
+  const { host } = openTestHost({ platform: { ...nodePlatform, clock: time.clockFor({}) } });
+  const link = new Link({ open: host.openChannel, clock: nodePlatform.clock });
+  const undos: unknown[] = [];
+  const rows: unknown[] = [];
+  link.listen({ undo: (undo) => undos.push(undo.label) });
+  link.start();
+  link.live('issues', 'SELECT title FROM issue', [], {
+    rows: ({ patch }) => rows.push(patch),
+    failing: (fault) => rows.push(fault),
+  });
+  await time.advance(100);
+  const { undoState } = host.state;
+  const { length } = rows;
+  let failures = 0;
+  const failing = () => {
+    failures += 1;
+    throw new Error('a page that could not be read');
+  };
+  Object.assign(host.state, { undoState: failing });
+  const { clock, random } = nodePlatform;
+  const id = uuidv7(clock.now(), random);
+  const commit = link.request(
+    'commit',
+    {
+      log: 'main',
+      changes: [{ do: 'create', entity: 'issue', id, fields: { title: 'A' } }],
+      label: 'Make A',
+      seen: [],
+      reads: [],
+    },
+    { id: uuidv7(clock.now(), random) },
+  );
+  await time.advance(100);
+  await expect(commit).resolves.toMatchObject({ repeated: false });
+  expect(failures).toBe(1);
+  expect(rows.length).toBe(length + 1);
+  Object.assign(host.state, { undoState });
+  expect(undos).toEqual([]);
+  await time.advance(60_000);
+  expect(undos).toEqual(['Make A']);
+  const closed = host.close();
+  await time.advance(10_000);
+  await closed;
+});
+
+test('[F13] what is durable is not refused because nobody can be told of it', async () => {
+  const { host } = hostOf(newFile());
+  const { logs } = host.state;
+  let failures = 0;
+  Object.assign(host.state, {
+    logs: () => {
+      failures += 1;
+      throw new Error('a page that could not be read');
+    },
+  });
+  expect(() => host.state.follow('second')).not.toThrow();
+  expect(failures).toBeGreaterThanOrEqual(2);
+  Object.assign(host.state, { logs });
+  expect(host.state.logs().map(({ log }) => log)).toEqual(['main', 'second']);
 });

@@ -1,6 +1,6 @@
 import type { Database, Fault, FaultCode, JsonObject, Platform } from '@holdfast/core';
 import { FaultError } from '../engine/fault-error.ts';
-import type { ReplicaState } from '../engine/replica-state.ts';
+import type { LocalChange, ReplicaState } from '../engine/replica-state.ts';
 import type { EntityModel } from '../engine/schema-model.ts';
 import type { SyncEngine } from '../engine/sync/sync-engine.ts';
 import type { ChannelEvents, OpenChannel, Tell } from '../link/messages.ts';
@@ -15,7 +15,7 @@ import { createWaiters } from './waiters.ts';
 /** What a host needs of the sync engine. */
 export type HostSync = Pick<
   SyncEngine,
-  'status' | 'subscribe' | 'settle' | 'kick' | 'credentialsChanged' | 'pause' | 'resume' | 'close'
+  'edge' | 'status' | 'subscribe' | 'settle' | 'kick' | 'credentialsChanged' | 'pause' | 'resume' | 'close'
 >;
 
 export interface HostParts {
@@ -52,7 +52,9 @@ export interface Host {
 
 export function openHost(parts: HostParts): Host {
   const { state, sync, platform } = parts;
-  const observe = createObserve(platform.clock, parts.observe);
+  const { edge } = sync;
+  const { clock } = edge;
+  const observe = createObserve(clock, parts.observe);
   const runner = createQueryRunner({
     database: parts.database,
     digest: platform.digest,
@@ -60,7 +62,7 @@ export function openHost(parts: HostParts): Host {
     observe,
   });
   const isPartial = () => state.logs().some((log) => log.stage !== 'visible');
-  const live = createLiveQueries({ runner, clock: platform.clock, observe, isPartial });
+  const live = createLiveQueries({ runner, clock, observe, isPartial });
   const waiters = createWaiters(state);
   const callers = new Set<Caller>();
   const { promise: ended, resolve: sayEnded } = Promise.withResolvers<Fault>();
@@ -83,28 +85,40 @@ export function openHost(parts: HostParts): Host {
     toldUndo = text;
     tellAll({ tell: 'undo', undo });
   };
+  const tellUndoSoon = () => {
+    if (isUndoDue) return;
+    isUndoDue = true;
+    clock.soon(tellUndo);
+  };
+  const onChange = (change: LocalChange) => {
+    waiters.settled(change.settled);
+    for (const caller of callers) caller.settled(change.settled);
+    if (change.types) lookAgain();
+    live.changed(change);
+    if (change.desk) tellAll({ tell: 'desk' });
+    if (change.outbox) tellUndoSoon();
+  };
+  /** Tables came or became others: every query is looked at again, and every caller told (SC4). */
+  const lookAgain = () => {
+    runner.forget();
+    live.forget();
+    tellAll({ tell: 'types', types: state.types() });
+  };
+  edge.onMend(() => {
+    isUndoDue = false;
+    if (end !== null) return;
+    lookAgain();
+    tellAll({ tell: 'desk' });
+    tellUndoSoon();
+  });
   const stopListening = [
-    state.onChange((change) => {
-      if (change.types) {
-        // Tables came or became others: every query is looked at again, and every caller told (SC4).
-        runner.forget();
-        live.forget();
-        tellAll({ tell: 'types', types: state.types() });
-      }
-      live.changed(change);
-      waiters.settled(change.settled);
-      for (const caller of callers) caller.settled(change.settled);
-      if (change.desk) tellAll({ tell: 'desk' });
-      if (change.outbox && !isUndoDue) {
-        isUndoDue = true;
-        platform.clock.soon(tellUndo);
-      }
-    }),
+    // What is durable is not undone by whoever fails to tell of it.
+    state.onChange((change) => edge.run(() => onChange(change))),
     sync.subscribe((status) => {
       tellAll({ tell: 'status', status: publicStatus(status, parts.place) });
       // Its loop has found it out. Who only reads never would, and what he sees would stay as it is for ever.
       if (status.phase === 'stopped' && status.reason !== null && OUTRANKED.has(status.reason.code))
-        closing ??= close({ ...status.reason, code: 'outranked' });
+        endBy({ ...status.reason, code: 'outranked' });
     }),
   ];
 
@@ -137,9 +151,17 @@ export function openHost(parts: HostParts): Host {
       // What was in flight may have come in the meantime.
       last = statusAtEnd(fault) ?? last;
     } finally {
-      state.close();
-      parts.release?.();
+      try {
+        state.close();
+      } finally {
+        parts.release?.();
+      }
     }
+  };
+  /** Nobody has asked for it: what fails on the way has nobody to tell. Every caller knows the reason of the end. */
+  const endBy = (fault: Fault) => {
+    closing ??= close(fault);
+    closing.catch(() => undefined);
   };
   return {
     openChannel: (events: ChannelEvents) => {
@@ -147,21 +169,19 @@ export function openHost(parts: HostParts): Host {
         events,
         state,
         sync,
-        clock: platform.clock,
+        clock,
         runner,
         live,
         waiters,
         observe,
         inspect: () => ({ ...factsOf(state), ...parts.inspect?.() }),
         status: statusNow,
-        outranked: (fault) => {
-          closing ??= close(fault);
-        },
+        outranked: endBy,
         left: (one) => void callers.delete(one),
       });
       if (end !== null) {
         const fault = end;
-        platform.clock.soon(() => caller.end(fault));
+        clock.soon(() => caller.end(fault));
         return caller;
       }
       callers.add(caller);

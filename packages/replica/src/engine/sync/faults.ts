@@ -46,7 +46,8 @@ export function createFaults(of: {
       facts.fault = fault;
       facts.isProven = false;
       // PM10: found in the file. Only this log waits for a person.
-      if (fault.code === 'local-commit-invariant') parts.write(() => parts.state.block(facts.log, fault));
+      if (fault.code === 'local-commit-invariant')
+        parts.edge.run(() => parts.write(() => parts.state.block(facts.log, fault)));
       return true;
     },
     ofLedger: (error) => {
@@ -59,7 +60,8 @@ export function createFaults(of: {
   };
 }
 
-function faultOf(error: unknown): Fault {
+/** What an error means to whoever is told of it. */
+export function faultOf(error: unknown): Fault {
   if (error instanceof FaultError) return error.fault;
   const code: FaultCode = isStorageFull(error) ? 'storage-full' : 'engine-fault';
   return { code, facts: { error: error instanceof BrokenInvariant ? error.message : messageOf(error) } };

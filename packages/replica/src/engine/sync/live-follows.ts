@@ -128,7 +128,7 @@ export function createFollows(parts: SyncParts, hooks: FollowHooks): Follows {
     if (isDue) return;
     isDue = true;
     if (parts.state.flowing(log) > 0) clock.soon(applyAll);
-    else void Promise.resolve().then(applyAll);
+    else void Promise.resolve().then(() => parts.edge.run(applyAll));
   };
 
   const applyAll = () => {

@@ -1,5 +1,6 @@
 import type { Fetch, JsonObject, Logger, OpenSocket, Platform } from '@holdfast/core';
 import type { ReplicaState } from '../replica-state.ts';
+import type { Edge } from './edge.ts';
 import type { Permits } from './permits.ts';
 import type { SyncSettings } from './settings.ts';
 
@@ -10,6 +11,8 @@ export interface SyncParts {
   readonly fetch: Fetch;
   readonly openSocket: OpenSocket;
   readonly platform: Platform;
+  /** For a promise that nobody awaits. */
+  readonly edge: Pick<Edge, 'run'>;
   /** Without a slash at its end. */
   readonly ledgerUrl: string;
   readonly workspace: string;

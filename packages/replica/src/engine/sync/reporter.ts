@@ -149,7 +149,8 @@ export function createReporter(of: {
     close: () => {
       watchdog.stop();
       for (const look of [...settling]) look();
-      publish(statusNow());
+      // A file that cannot be read any more ends all the same; whoever listens is told by whoever ends it.
+      parts.edge.run(() => publish(statusNow()));
       isClosed = true;
       listeners.clear();
     },

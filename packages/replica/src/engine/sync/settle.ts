@@ -1,4 +1,5 @@
 import type { CancelSignal, Fault } from '@holdfast/core';
+import { faultOf } from './faults.ts';
 
 /**
  * SY2: resolves when everything committed before the call is in the log and applied here, and every log is at the head that
@@ -43,16 +44,24 @@ export function settleWhen(parts: {
   const { signal } = parts;
   return new Promise((resolve) => {
     let stopListening = () => {};
+    /** A file that cannot be read is in the way of everything: whoever waits is told so, and never waits for ever. */
+    const seen = <T>(judge: (view: SettleView) => T): T | SettleReport => {
+      try {
+        return judge(parts.view());
+      } catch (error) {
+        return { settled: false, attention: 0, obstacles: [{ log: null, fault: faultOf(error) }] };
+      }
+    };
     const finish = (report: SettleReport) => {
       stopListening();
       signal?.removeEventListener('abort', giveUp);
       resolve(report);
     };
     const look = () => {
-      const report = reportOf(parts.view());
+      const report = seen(reportOf);
       if (report !== null) finish(report);
     };
-    const giveUp = () => finish(unsettled(parts.view()));
+    const giveUp = () => finish(seen(unsettled));
     if (signal?.aborted === true) return giveUp();
     signal?.addEventListener('abort', giveUp);
     stopListening = parts.onChange(look);

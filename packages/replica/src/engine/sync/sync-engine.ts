@@ -1,7 +1,16 @@
-import type { CancelSignal, Fault, Fetch, Logger, OpenSocket, Platform } from '@holdfast/core';
+import {
+  type CancelSignal,
+  type Fault,
+  type Fetch,
+  LIMITS,
+  type Logger,
+  type OpenSocket,
+  type Platform,
+} from '@holdfast/core';
 import type { Coordinator } from '../coordinator.ts';
 import type { ReplicaState } from '../replica-state.ts';
 import { runCycle } from './cycle.ts';
+import { createEdge, type Edge, guardedSocket } from './edge.ts';
 import { sawHead } from './facts.ts';
 import { createFaults } from './faults.ts';
 import { createJournal } from './journal.ts';
@@ -12,6 +21,7 @@ import { createLoop, type Trigger, type Verdict } from './loop.ts';
 import { createWorking, type Observe, type SyncParts, type Token } from './parts.ts';
 import { createPermits } from './permits.ts';
 import { createReporter } from './reporter.ts';
+import { createBackoff } from './retry.ts';
 import { createSession } from './session.ts';
 import { SYNC_SETTINGS, type SyncSettings } from './settings.ts';
 import type { SettleReport } from './settle.ts';
@@ -45,6 +55,8 @@ export interface SyncEngine {
   close(): Promise<void>;
   readonly status: SyncStatus;
   subscribe(listener: (status: SyncStatus) => void): () => void;
+  /** How the platform calls this engine, and whatever else runs for this replica. */
+  readonly edge: Edge;
 }
 
 export interface SyncOptions {
@@ -65,9 +77,12 @@ export interface SyncOptions {
 }
 
 export function createSyncEngine(options: SyncOptions): SyncEngine {
-  const { state, platform } = options;
-  const { clock, random } = platform;
-  const logger = options.logger ?? (() => {});
+  const { state } = options;
+  const { random } = options.platform;
+  const edge = createEdge(options.platform.clock, (error) => failedAtEdge(error));
+  const { clock } = edge;
+  const platform: Platform = { ...options.platform, clock };
+  const logger = quiet(options.logger);
   const settings: SyncSettings = { ...SYNC_SETTINGS, ...options.settings };
   const working = createWorking();
   let mode: 'at-rest' | 'running' | 'paused' | 'closing' | 'closed' = 'at-rest';
@@ -80,8 +95,9 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     state,
     permits: createPermits(options.coordinator),
     fetch: options.fetch,
-    openSocket: options.openSocket,
+    openSocket: guardedSocket(options.openSocket, edge),
     platform,
+    edge,
     ledgerUrl: options.ledgerUrl.replace(/\/+$/, ''),
     workspace: options.workspace,
     token: options.token ?? (() => undefined),
@@ -299,7 +315,33 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     lanes.stop();
   };
 
-  const stopListening = state.onChange(onLocalChange);
+  const mending = createBackoff(random);
+  let isMending = false;
+  let failedAtMs = Number.NEGATIVE_INFINITY;
+
+  /** What was to be done is not known any more: after a while everything is looked at again, as after a start. */
+  const failedAtEdge = (error: unknown) => {
+    if (mode === 'closed') return;
+    edge.run(() => faults.ofLedger(error));
+    // What was lost with it may be news: nobody may claim any more to know where the log stands (I30).
+    forgetProofs();
+    if (isMending || mode === 'closing') return;
+    isMending = true;
+    if (clock.monotonic() - failedAtMs > LIMITS.retryMaxMs * 2) mending.reset();
+    failedAtMs = clock.monotonic();
+    clock.timer(mending.next(), () => {
+      isMending = false;
+      if (mode === 'closing' || mode === 'closed') return;
+      live.close();
+      reconcile();
+      forgetProofs();
+      applyMode();
+      kickAll('watchdog');
+      edge.mend();
+    });
+  };
+
+  const stopListening = state.onChange((change) => edge.run(() => onLocalChange(change)));
   const stopUpkeep = { run: () => {} };
   const end = () => {
     mode = 'closed';
@@ -380,8 +422,20 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
       return reporter.status;
     },
     subscribe: (listener) => reporter.subscribe(listener),
+    edge,
   };
 }
+
+/** The app's logger; what it throws is its own, and disturbs nothing here. */
+const quiet =
+  (logger: Logger | undefined): Logger =>
+  (level, message, facts) => {
+    try {
+      logger?.(level, message, facts);
+    } catch {
+      // There is nobody left to tell.
+    }
+  };
 
 const NOTHING = (): void => {};
 
