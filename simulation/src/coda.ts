@@ -43,15 +43,20 @@ export async function playCoda(world: World, isWhole = false): Promise<Violation
   }
   const stage = createStage(world, random, []);
   const { actions } = await readLog(world, 'main');
+  // Work of a copied file may be in the log under its twin's request, and not under this one (LG3).
   const isInLog = ({ body }: SentPush): boolean =>
-    (JSON.parse(body) as { readonly operations: readonly { readonly actionId: string }[] }).operations.every(
-      ({ actionId }) => actions.has(actionId),
+    (JSON.parse(body) as SentOperations).operations.every(
+      ({ actionId, requestId }) => actions.get(actionId)?.requests.has(requestId) === true,
     );
   found.push(...(await probeLedger(world, world.devices.flatMap(({ pushes }) => pushes).filter(isInLog), random)));
   // The good request grew the log: the news must have time to come.
   await world.time.advance(2_000);
   await stage.rest();
   return found;
+}
+
+interface SentOperations {
+  readonly operations: readonly { readonly actionId: string; readonly requestId: string }[];
 }
 
 /** One play on a world at rest, and what any moment must hold after it. */

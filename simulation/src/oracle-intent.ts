@@ -35,6 +35,8 @@ export function checkIntent(author: Author, events: readonly StoredEvent[]): Vio
     // It was brought back, or made again, by its author: what was said before is in what he saw then.
     const end = before.findLast(({ change }) => change.op === 'delete' || change.op === 'restore');
     if (end !== undefined && end.actor === author.account) return changed;
+    // He made it, and edited nothing of what they had deleted: by its natural key it is only called the same (EV6).
+    if (draft.change.op === 'put' && draft.base === 0 && end?.change.op === 'delete') return changed;
     const unseen = before.filter(({ actor, version }) => actor !== author.account && version >= (end?.version ?? 0));
     return [...changed, ...lostBeside(event, unseen).map((what) => say(what))];
   });
