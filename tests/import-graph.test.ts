@@ -173,24 +173,52 @@ test('[AR1] a broken layer is named with its file, its import and its rule', () 
   ]);
 });
 
+/** Code of core and the engines, line by line, without comments. */
+function codeWithoutPlatform(): readonly (readonly [place: string, code: string])[] {
+  const engines = /^packages\/(core|replica\/src\/engine|ledger\/src\/engine)\//;
+  return [...readSources()]
+    .filter(([file]) => engines.test(file))
+    .flatMap(([file, text]) =>
+      text.split('\n').map((line, at) => {
+        const code = line
+          .replace(/\/\/.*$/, '')
+          .replace(/^\s*\*.*$/, '')
+          .replace(/^\s*\/\*.*$/, '');
+        return [`${file}:${at + 1}`, code] as const;
+      }),
+    );
+}
+
 test('[AR2] core and the engines touch no platform global', () => {
   const globals =
     /\b(Date\.now|new Date\(\)|Math\.random|setTimeout|setInterval|setImmediate|queueMicrotask|performance\.|crypto\.|process\.|Buffer\.|console\.|globalThis|(?<![.\w])fetch\(|TextEncoder|TextDecoder|window\.|navigator\.)/;
-  const found: string[] = [];
-  for (const [file, text] of readSources()) {
-    if (
-      !/^packages\/(core|replica\/src\/engine|ledger\/src\/engine)/.test(
-        file.replace('packages/core/src', 'packages/core'),
-      )
-    )
-      continue;
-    text.split('\n').forEach((line, at) => {
-      const code = line
-        .replace(/\/\/.*$/, '')
-        .replace(/^\s*\*.*$/, '')
-        .replace(/^\s*\/\*.*$/, '');
-      if (globals.test(code)) found.push(`${file}:${at + 1} ${code.trim()}`);
-    });
-  }
+  const found = codeWithoutPlatform().filter(([, code]) => globals.test(code));
   expect(found).toEqual([]);
+});
+
+/**
+ * What answers otherwise in another language, zone or engine, or at another time: no fold may ask it, nor in SQL.
+ */
+const ELSEWHERE_OTHERWISE =
+  /localeCompare|\btoLocale\w|\bIntl\b|\.get(FullYear|Month|Date|Day|Hours|Minutes|Seconds|TimezoneOffset)\(|\bnew Date(?!\()|(?<!new )(?<![\w.])Date\(|\bMath\.(random|a?(sin|cos|tan)h?|atan2|exp|expm1|log|log10|log1p|log2|cbrt|hypot|pow)\(|\brandom(blob)?\(\)|\bCURRENT_(TIME|DATE|TIMESTAMP)\b|\(\s*'now'|\b(strftime|julianday|unixepoch)\(/;
+
+test('[F131 AR2] nothing in core and the engines asks for a language, a zone, the time, dice, or a function that engines round as they like', () => {
+  const found = codeWithoutPlatform().filter(([, code]) => ELSEWHERE_OTHERWISE.test(code));
+  expect(found).toEqual([]);
+  for (const bad of [
+    'names.sort((a, b) => a.localeCompare(b))',
+    'const shown = (1).toLocaleString();',
+    'new Intl.Collator().compare',
+    'at.getTimezoneOffset()',
+    'const at = new Date;',
+    'const at = Date();',
+    'Math.random()',
+    'Math.pow(2, 0.5)',
+    '`SELECT random()`',
+    '`DEFAULT CURRENT_TIMESTAMP`',
+    "`SELECT datetime('now')`",
+  ])
+    expect([bad, ELSEWHERE_OTHERWISE.test(bad)]).toEqual([bad, true]);
+  for (const good of ['new Date(clock.now())', 'names.sort()', 'Math.floor(2 ** 3)', 'instant instanceof Date'])
+    expect([good, ELSEWHERE_OTHERWISE.test(good)]).toEqual([good, false]);
 });
