@@ -91,6 +91,70 @@ describe('who wrote it', () => {
   });
 });
 
+describe('put back', () => {
+  /** Ben writes the title and puts it back as Ana saw it; she writes it, too, knowing of neither. */
+  const putBack = (between: () => void = () => undefined) => {
+    const [work, , other] = made();
+    work.update('issue', 'i', { title: 'Ana' });
+    other.update('issue', 'i', { title: 'Ben' });
+    between();
+    other.update('issue', 'i', { title: 'by Ben' });
+    return { work, other };
+  };
+
+  // Why it is not let through: an undo is a write like any other (CM7), and nobody can tell it from a word for the old
+  // value, which must not be lost in silence (MG3). And were Ana's first in the log, Ben's two would clash with it: what
+  // comes first must not decide whether somebody is asked (MG2).
+  test('[MG2 MG3] what others wrote and put back clashes, whichever side is first in the log', () => {
+    const { work, other } = putBack();
+    other.settle(ledger);
+    work.settle(ledger);
+    expect(work.state.desk()).toMatchObject([{ kind: 'clash', needs: 'answer' }]);
+    expect(fieldsOf(work)).toMatchObject([
+      { field: 'title', base: 'by Ben', mine: 'Ana', theirs: 'by Ben', by: 'ben' },
+    ]);
+  });
+
+  test('[MG2 ST2] in the other order it is the one who wrote and put back who is asked, about both at once', () => {
+    const { work, other } = putBack();
+    work.settle(ledger);
+    other.settle(ledger);
+    expect(work.state.desk()).toEqual([]);
+    expect(other.state.desk()).toMatchObject([{ kind: 'clash', needs: 'answer', held: 1 }]);
+    expect(fieldsOf(other)).toMatchObject([{ field: 'title', mine: 'Ben', theirs: 'Ana', by: 'ana' }]);
+  });
+
+  test.each([
+    ['mine', 'Ana', 1],
+    ['theirs', 'by Ben', 0],
+  ] as const)(
+    '[OB6 ST3 F147] a clash that is put back while it waits is shown anew, and "%s" is one answer',
+    (choice, title, written) => {
+      const { work, other } = putBack(() => {
+        const [work, , other] = made();
+        other.settle(ledger);
+        work.settle(ledger);
+        expect(fieldsOf(work)).toMatchObject([{ field: 'title', base: 'by Ben', mine: 'Ana', theirs: 'Ben' }]);
+      });
+      const [shown] = work.state.desk();
+      other.settle(ledger);
+      work.settle(ledger);
+      expect(fieldsOf(work)).toMatchObject([{ field: 'title', base: 'by Ben', mine: 'Ana', theirs: 'by Ben' }]);
+      const ids = [shown?.id ?? ''];
+      const stale = work.state.resolve({ ids, choice, revision: shown?.revision ?? 0 });
+      expect(stale).toMatchObject({ ok: false, fault: { code: 'conflict-changed' } });
+      const head = ledger.head;
+      expect(work.state.resolve({ ids, choice, revision: (shown?.revision ?? 0) + 1 }).ok).toBe(true);
+      work.settle(ledger);
+      expect([work.state.desk(), ledger.head - head, ledger.entity('issue', 'i')?.fields['title']]).toEqual([
+        [],
+        written,
+        title,
+      ]);
+    },
+  );
+});
+
 describe('only what clashes', () => {
   test('[OB6 OB3] work that a person is asked about after 8 rebases shows the entity that others wrote, and no other', () => {
     const [work, , other] = made();
