@@ -13,7 +13,7 @@ export interface EntityFacts {
   /**
    * Its confirmed events after the lowest base of the work that is judged, in order of entity version. Where they are not
    * here, since the state came by bootstrap or repair: none if the author saw that state, else `differenceAsChanges` from
-   * what the author saw, dressed as events.
+   * what the author saw, dressed as events in nobody's name: `actor` and `recordedAt` are empty.
    */
   readonly events: readonly ConfirmedEvent[];
   /** What the work is put on, where that is more than the confirmed fields: earlier pending work, a resolution. */

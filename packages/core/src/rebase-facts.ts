@@ -19,7 +19,10 @@ export interface ClashFact {
   readonly mineOp: Change['op'];
   /** Absent where it clashes with a person's own resolution, or where the bytes of theirs were erased. */
   readonly theirsOp?: Change['op'];
-  /** Who wrote what is shown as theirs, and when: of the whole entity, or of this field. Absent where nobody did since. */
+  /**
+   * Who wrote what is shown as theirs, and when: of the whole entity, or of this field. Absent where nobody did since, and
+   * where nobody here knows, because the state came whole.
+   */
   readonly by?: string;
   readonly at?: string;
 }
@@ -81,7 +84,7 @@ export function clashFacts({ event, judgement, theirs, facts, seenBefore }: Clas
 }
 
 const signed = (their: ConfirmedEvent | undefined): Pick<ClashFact, 'by' | 'at'> =>
-  their === undefined ? {} : { by: their.actor, at: their.recordedAt };
+  their === undefined || their.actor === '' ? {} : { by: their.actor, at: their.recordedAt };
 
 export function noticeAgainst(kind: Notice['kind'], event: EventDraft, their: ConfirmedEvent | undefined): Notice {
   return {

@@ -53,6 +53,7 @@ export interface DeskItem {
     readonly base: unknown;
     readonly mine: unknown;
     readonly theirs: unknown;
+    /** Empty: nobody has written it since, or nobody here knows who, because the state came whole. So `at`. */
     readonly by: string;
     readonly at: string;
   }[];

@@ -91,6 +91,46 @@ describe('who wrote it', () => {
   });
 });
 
+describe('where the state came whole', () => {
+  /** Ben writes the title; Cleo, the last to write the entity, another field of it. */
+  const written = (title: string) => {
+    const [, , other, third] = made();
+    other.settle(ledger);
+    other.update('issue', 'i', { title });
+    other.settle(ledger);
+    third.settle(ledger);
+    third.update('issue', 'i', { body: title });
+    third.settle(ledger);
+  };
+
+  test('[OB6 IN2] a clash with what came without its events is said to be by nobody, not by whoever wrote the entity last', () => {
+    const [work] = made();
+    work.update('issue', 'i', { title: 'Ana' });
+    written('Ben');
+    work.fetch(ledger, 'repair');
+    work.settle(ledger);
+    expect(work.row('issue', 'i')).toMatchObject({ title: 'Ben', updatedBy: 'cleo' });
+    expect(fieldsOf(work)).toMatchObject([{ field: 'title', mine: 'Ana', theirs: 'Ben', by: '', at: '' }]);
+  });
+
+  test('[OB6 F147 IN2] a clash that waits says who wrote the other side until that moves without its events', () => {
+    const [work] = made();
+    work.update('issue', 'i', { title: 'Ana' });
+    written('Ben');
+    work.settle(ledger);
+    expect(fieldsOf(work)).toMatchObject([{ field: 'title', theirs: 'Ben', by: 'ben' }]);
+    written('Ben, later');
+    work.fetch(ledger, 'repair');
+    expect(fieldsOf(work)).toMatchObject([{ field: 'title', theirs: 'Ben, later', by: '', at: '' }]);
+    // What comes after it comes as events again.
+    const [, , , third] = made();
+    third.update('issue', 'i', { title: 'Cleo' });
+    third.settle(ledger);
+    work.settle(ledger);
+    expect(fieldsOf(work)).toMatchObject([{ field: 'title', theirs: 'Cleo', by: 'cleo' }]);
+  });
+});
+
 describe('put back', () => {
   /** Ben writes the title and puts it back as Ana saw it; she writes it, too, knowing of neither. */
   const putBack = (between: () => void = () => undefined) => {

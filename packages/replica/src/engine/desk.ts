@@ -2,6 +2,7 @@ import {
   type ClashFact,
   type ConfirmedEvent,
   type EventDraft,
+  editedFields,
   type Fault,
   type Json,
   LIMITS,
@@ -105,7 +106,10 @@ export class DeskWriter {
       for (const row of entries.all(key.log, key.type, key.id)) {
         const before = JSON.parse(row['facts'] as string) as ClashFact[];
         const bases = new Map((JSON.parse(row['drafts'] as string) as EventDraft[]).map(({ id, base }) => [id, base]));
-        const since = (eventId: string) => eventsSince(this.#store, key, bases.get(eventId) ?? confirmed.version);
+        const since = (eventId: string): Since => {
+          const base = bases.get(eventId) ?? confirmed.version;
+          return { base, version: confirmed.version, events: eventsSince(this.#store, key, base) };
+        };
         const facts = before.map((fact) => nowOf(fact, { key, state: confirmed.state, since }));
         if (facts.every((fact, at) => fact === before[at])) continue;
         database
@@ -179,8 +183,15 @@ export class DeskWriter {
 interface Moved {
   readonly key: EntityKey;
   readonly state: HeldState | undefined;
-  /** The entity's events after the base of one of the entry's own. */
-  readonly since: (eventId: string) => readonly ConfirmedEvent[];
+  /** What happened to the entity after the base of one of the entry's own. */
+  readonly since: (eventId: string) => Since;
+}
+
+/** Of one entity between two of its versions. `events`: those that are here, oldest first. */
+interface Since {
+  readonly base: number;
+  readonly version: number;
+  readonly events: readonly ConfirmedEvent[];
 }
 
 /** The same fact if nothing about it has moved. */
@@ -189,21 +200,38 @@ function nowOf(fact: ClashFact, { key, state, since }: Moved): ClashFact {
   const { theirs: before, theirsOp, by: _by, at: _at, ...rest } = fact;
   const theirs = fact.field === null ? undefined : ownValue(state?.fields ?? {}, fact.field);
   if (sameValue(before, theirs) && (theirsOp === 'delete') === (state === undefined)) return fact;
-  const events = since(fact.eventId);
-  const isWhole = fact.field === null || state === undefined;
-  const writer = isWhole ? events.at(-1) : writerOf(fact.field, events, fact.base);
+  const field = state === undefined ? null : fact.field;
+  const writer = whoWrote(field, since(fact.eventId), fact.base);
   // There was no other side, and there is none: nobody has written this field since.
   const isOwn = theirsOp === undefined && before === undefined && writer === undefined;
   if (isOwn && state !== undefined) return fact;
-  // Its state came whole, without events: who changed the entity last is all that anybody here knows.
-  const whole =
-    events.length === 0 && state !== undefined ? { by: state.meta.updatedBy, at: state.meta.updatedAt } : {};
   return {
     ...rest,
     ...(theirs === undefined ? {} : { theirs }),
     theirsOp: state === undefined ? 'delete' : theirsOp === 'delete' ? 'restore' : (theirsOp ?? 'update'),
-    ...(writer === undefined ? whole : { by: writer.actor, at: writer.recordedAt }),
+    // Where its state came whole, without events, nobody here knows: who changed the entity last may not have touched it.
+    ...(writer === undefined ? {} : { by: writer.actor, at: writer.recordedAt }),
   };
+}
+
+/**
+ * Who wrote last, a field or (null) the entity. Undefined where nobody did, and where nobody here knows: what came whole came
+ * without its events, and only those after it tell. `before`: what the field was at the base.
+ */
+function whoWrote(
+  field: string | null,
+  { base, version, events }: Since,
+  before: Json | undefined,
+): ConfirmedEvent | undefined {
+  const isComplete = events.length === version - base;
+  const known = isComplete
+    ? events
+    : events.filter(({ entityVersion }, at) => version - entityVersion === events.length - 1 - at);
+  if (field === null) return known.at(-1);
+  const writer = writerOf(field, known, isComplete ? before : undefined);
+  // A restore carries what others wrote, and what it was before it is not known.
+  const isCarried = !isComplete && writer?.change?.op === 'restore' && editedFields(writer) === undefined;
+  return isCarried ? undefined : writer;
 }
 
 /** Where there is no other side, a person still sees what was written. */

@@ -74,6 +74,7 @@ export class JudgeFacts {
     entities.setConfirmed(entity, { version, state: undefined });
   }
 
+  /** In nobody's name: who changed the entity last need not have written what differs. */
   standIns(
     { key, confirmed }: LocalEntity,
     { base, version }: { readonly base: number; readonly version: number },
@@ -87,8 +88,8 @@ export class JudgeFacts {
       id: '',
       base,
       entityVersion: version,
-      actor: state?.meta.updatedBy ?? '',
-      recordedAt: state?.meta.updatedAt ?? this.#store.nowIso(),
+      actor: '',
+      recordedAt: '',
       change,
     }));
   }

@@ -326,6 +326,7 @@ export interface DeskEntry {
     readonly base: Json | undefined;
     readonly mine: Json | undefined;
     readonly theirs: Json | undefined;
+    /** Empty: nobody has written it since, or nobody here knows who, because the state came whole. So `at`. */
     readonly by: string;
     readonly at: string;
   }[];
