@@ -6,6 +6,7 @@ import { auditLog, factsOf } from '../demo/audit.ts';
 import { type Child, startChild } from '../demo/child.ts';
 import type { DemoConflict, DemoIssue, DeviceAsks } from '../demo/device-process.ts';
 import type { LedgerAsks } from '../demo/ledger-process.ts';
+import { tellResult } from '../demo/tell-result.ts';
 import { type DemoFacts, judgeDemo } from '../demo/verdict.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
@@ -260,23 +261,7 @@ function report(stage: Stage, counted: Omit<DemoFacts, 'ana' | 'ben'>): ExitCode
   const ana = factsOf(anaFile);
   const { result, exit } = judgeDemo({ ...counted, ana, ben: factsOf(benFile) });
   stage.scene('What the files say');
-  const rows: readonly (readonly [string, string | number])[] = [
-    ['events in the log', result.events],
-    ['operations', result.operations],
-    ['commits looked for', result.committed],
-    ['merged by field', result.merges],
-    ['decided by a person', result.conflicts],
-    ['on their way and unanswered at the kill', result.unansweredAtKill],
-    ['obligations opened', result.obligationsOpened],
-    ['obligations still open', result.obligationsOpen],
-    ['lost', result.lost],
-    ['doubled', result.doubled],
-    ['chains of Ana, Ben and the ledger', result.chainsEqual ? `equal  ${ana.chain.slice(0, 16)}…` : 'DIFFER'],
-    ['state signatures of all three', result.signaturesEqual ? `equal  ${ana.signature.slice(0, 16)}…` : 'DIFFER'],
-    ['findings of the doctor', result.findings],
-  ];
-  for (const [what, value] of rows) stage.say(`${what.padEnd(42)}${value}`);
-  stage.output.value(result);
+  tellResult({ result, ana, say: (text) => stage.say(text) }, stage.output);
   stage.output.line('');
   if (result.ok) {
     stage.say(

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { createOutput } from '../output.ts';
 import type { FileFacts } from './audit.ts';
+import { tellResult } from './tell-result.ts';
 import { type DemoFacts, judgeDemo } from './verdict.ts';
 
 /** A run that ended well, as it was counted from the files. */
@@ -24,6 +26,27 @@ const GOOD: DemoFacts = {
 
 test('[I12 I13 I21] a run is good if everything was shown and everything is there', () => {
   expect(judgeDemo(GOOD)).toMatchObject({ exit: 0, result: { ok: true, chainsEqual: true, signaturesEqual: true } });
+});
+
+test('[P8] what was counted is told to people and to programs alike', () => {
+  const told = (json: boolean): string => {
+    let text = '';
+    const stream = { write: (part: string) => (text += part) };
+    const output = createOutput({ json, streams: { out: stream, err: stream } });
+    const { result } = judgeDemo({ ...GOOD, ben: { ...FILE, chain: 'c2' }, audit: { ...GOOD.audit, lost: 5 } });
+    tellResult({ result, ana: FILE, say: (line) => output.line(line) }, output);
+    return text;
+  };
+  expect(JSON.parse(told(true))).toMatchObject({ ok: false, events: 40, lost: 5, doubled: 0, chainsEqual: false });
+  const lines = told(false);
+  for (const line of [
+    /^events in the log +40$/m,
+    /^lost +5$/m,
+    /^doubled +0$/m,
+    /^chains .* DIFFER$/m,
+    /^state .* equal {2}s1…$/m,
+  ])
+    expect(lines).toMatch(line);
 });
 
 const BAD: readonly (readonly [string, DemoFacts])[] = [
