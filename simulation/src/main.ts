@@ -48,22 +48,24 @@ async function main(): Promise<boolean> {
   let steps = 0;
   let failures = 0;
   const progress = createProgress({
-    write: (text) => void process.stderr.write(text),
-    isTerminal: process.stderr.isTTY === true,
+    stream: process.stderr,
     nowMs: () => performance.now(),
     total: values.hours === undefined || values.seeds !== undefined ? Number(values.seeds ?? 100) : null,
   });
   const tell = (result: SeedResult): void => {
     results.push(result);
     steps += result.steps;
-    if (result.violations.length > 0) failures += 1;
-    if (result.violations.length > 0) sayFailed(say, result, replayCommand(result.seed, options));
+    if (result.violations.length > 0) {
+      failures += 1;
+      progress.clear();
+      sayFailed(say, result, replayCommand(result.seed, options));
+    }
     progress.tell({ done: results.length, failed: failures, steps });
   };
   const seeds = seedsToRun(started);
   if (values.trace) for (const seed of seeds) tell(await runSeed(seed, { ...options, trace: say }));
   else await createPool(...optionalNumber('workers')).run(seeds, options, tell);
-  progress.end();
+  progress.clear();
 
   const failed = results.filter(({ violations }) => violations.length > 0).sort((a, b) => a.seed - b.seed);
   const smallest: Record<number, string> = {};

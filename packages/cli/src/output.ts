@@ -10,10 +10,11 @@ export { printable } from './table.ts';
  */
 export interface Output {
   readonly json: boolean;
-  readonly colour: boolean;
   /** Of the terminal that results go to; null where they go to a file or a pipe. */
   readonly width: number | null;
   line(text: string): void;
+  /** A line that stands out, where results go to a terminal and nobody said NO_COLOR. */
+  heading(text: string): void;
   /** A line that is copied or parsed, and so is never broken: a command, JSON. */
   asIs(text: string): void;
   /** One JSON value in `--json` mode; nothing otherwise. */
@@ -50,8 +51,9 @@ export function widthOfStream({ isTTY, columns }: Stream): number | null {
 
 export function createOutput({ json, streams }: { readonly json: boolean; readonly streams: Streams }): Output {
   const { out, err } = streams;
-  const colour = out.isTTY === true && process.env['NO_COLOR'] === undefined;
-  const showsProgress = err.isTTY === true && !json;
+  const knowsCodes = process.env['TERM'] !== 'dumb';
+  const isBold = out.isTTY === true && knowsCodes && !process.env['NO_COLOR'];
+  const showsProgress = err.isTTY === true && knowsCodes && !json;
   const width = widthOfStream(out);
   let progressShown = false;
   const endProgress = () => {
@@ -70,9 +72,9 @@ export function createOutput({ json, streams }: { readonly json: boolean; readon
   };
   return {
     json,
-    colour,
     width,
     line: (text) => asIs(laidOut(text, width)),
+    heading: (text) => asIs(isBold ? `\u001b[1m${laidOut(text, width).trimEnd()}\u001b[0m\n` : laidOut(text, width)),
     asIs: (text) => asIs(`${text}\n`),
     value: (value) => {
       if (json) out.write(`${JSON.stringify(value)}\n`);
@@ -85,8 +87,9 @@ export function createOutput({ json, streams }: { readonly json: boolean; readon
     facts: (facts) => asIs(formatFacts(facts, width)),
     progress: (text) => {
       if (!showsProgress) return;
-      // One line that is drawn over: what does not fit is seen in a moment.
-      err.write(`\r\u001b[2K${wrapped(text, (widthOfStream(err) ?? 80) - 1)[0]}`);
+      // One line that is drawn over, and so must not wrap, however narrow: what does not fit is seen in a moment.
+      const columns = Math.min(widthOfStream(err) ?? 80, err.columns || 80);
+      err.write(`\r\u001b[2K${wrapped(text, Math.max(1, columns - 1))[0]}`);
       progressShown = true;
     },
     endProgress,

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { createDrawnLine } from '../drawn-line.ts';
 import { type CrashReport, crashEverywhere, discard, HOWS, type How, prepare } from './crash.ts';
 import { SCENARIOS, scenarioNamed } from './scenarios.ts';
 
@@ -25,14 +26,16 @@ async function main(): Promise<boolean> {
   const hows = values.how?.split(',').map(howNamed) ?? HOWS;
   const started = performance.now();
   const reports: CrashReport[] = [];
+  const drawn = createDrawnLine(process.stderr);
   for (const scenario of scenarios) {
     const prepared = await prepare(scenario);
     try {
       for (const how of hows) {
         const report = await crashEverywhere(prepared, how, {
           every: Number(values.every),
-          tell: progress(scenario.name, how),
+          tell: (nth) => drawn.draw(`${scenario.name} ${how} ${nth}`),
         });
+        drawn.clear();
         reports.push(report);
         if (!values.json) say(report);
       }
@@ -57,10 +60,6 @@ function say({ scenario, how, struck, statements, left, transactions, problems }
     `${problems.length === 0 ? 'ok    ' : 'FAILED'} ${scenario}, ${how}: ${struck} of ${statements} statements${places}`,
   );
   for (const problem of problems.slice(0, 5)) console.log(`       ${problem}`);
-}
-
-function progress(name: string, how: How): (nth: number) => void {
-  return (nth) => void (process.stderr.isTTY && process.stderr.write(`\r${name} ${how} ${nth}  `));
 }
 
 function howNamed(name: string): How {

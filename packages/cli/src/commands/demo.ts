@@ -81,8 +81,8 @@ class Stage {
 
   scene(title: string): void {
     this.#scene += 1;
-    const { colour } = this.output;
-    this.output.line(`\n${colour ? '\u001b[1m' : ''}${this.#scene}  ${title}${colour ? '\u001b[0m' : ''}`);
+    this.output.line('');
+    this.output.heading(`${this.#scene}  ${title}`);
   }
 
   say(text: string): void {
