@@ -92,6 +92,8 @@ export class LinkedReplica<S extends Schema> implements Replica<S> {
         status.set(told.status);
         this.#undo.set(told.undo);
         this.#knowTypes(told.types);
+        // What the host before this one never got to tell.
+        desk.set(null);
       },
       types: (types) => this.#knowTypes(types),
       status: (now) => status.set(now),

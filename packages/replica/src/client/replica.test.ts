@@ -232,6 +232,16 @@ test('[CM7] undo is offered as soon as a labelled commit is durable, and redo af
   expect(changes.length).toBeGreaterThan(0);
 });
 
+test('[CM7 LK1] who commits and gives it up at once is told what can be taken back then, though it is what was told before', async () => {
+  await replica.commit((tx) => tx.issue.create({ title: 'A' }), { label: 'Old' });
+  await replica.settle();
+  const write = replica.commit((tx) => tx.issue.create({ title: 'B' }), { label: 'New' });
+  const given = replica.desk.discard(write.id);
+  await Promise.all([write, given]);
+  await until(async () => (await replica.write(write.id))?.state === 'discarded');
+  await until(() => replica.undo.label === 'Old');
+});
+
 test('[SC10] a local entity is written, read and never sent', async () => {
   const write = replica.commit((tx) => tx.panel.create({ open: true }));
   const id = await write;

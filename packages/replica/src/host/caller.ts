@@ -11,6 +11,7 @@ import {
   type RequestName,
   type Requests,
   type Tell,
+  type UndoState,
 } from '../link/messages.ts';
 import type { Status } from '../link/status.ts';
 import type { HostSync } from './host.ts';
@@ -30,6 +31,8 @@ export interface CallerParts {
   readonly observe: Observe;
   readonly inspect: () => JsonObject;
   readonly status: () => Status;
+  /** Tells every caller, in a turn to come, what can be taken back, if it is other than what he knows. */
+  readonly undoIsDue: () => void;
   /** A newer host has the file: this one must not go on. */
   readonly outranked: (fault: Fault) => void;
   readonly left: (caller: Caller) => void;
@@ -47,6 +50,8 @@ export class Caller implements Channel, Watcher {
   readonly #own = new Set<string>();
   #isOpen = true;
   #commitsInTurn = 0;
+  /** What he knows can be taken back, as text. Null: what his own commit made him believe, which may be so no more. */
+  #knownUndo: string | null = null;
   isVisible = true;
 
   constructor(parts: CallerParts) {
@@ -91,12 +96,27 @@ export class Caller implements Channel, Watcher {
    */
   welcome(facts: () => Omit<Extract<Tell, { tell: 'welcome' }>, 'tell' | 'protocol'>): void {
     const say = () => {
-      if (this.#isOpen) this.tell({ tell: 'welcome', protocol: LINK_PROTOCOL, ...facts() });
+      if (!this.#isOpen) return;
+      const welcome = facts();
+      this.#knowsUndo(welcome.undo);
+      this.tell({ tell: 'welcome', protocol: LINK_PROTOCOL, ...welcome });
     };
     // A host whose file is gone by then has nothing to say: whoever came is told that, and looks for the next one.
     void Promise.resolve()
       .then(say)
       .catch((cause: unknown) => this.end(faultOf(cause)));
+  }
+
+  undo(undo: UndoState): void {
+    if (this.#knowsUndo(undo)) this.tell({ tell: 'undo', undo });
+  }
+
+  /** True: it is news to him. */
+  #knowsUndo(undo: UndoState): boolean {
+    const text = JSON.stringify(undo);
+    if (text === this.#knownUndo) return false;
+    this.#knownUndo = text;
+    return true;
   }
 
   end(fault: Fault): void {
@@ -214,7 +234,11 @@ export class Caller implements Channel, Watcher {
     discard: ({ items }) => given(this.#parts.state.discard(items)),
     undo: ({ scope, skipChanged }) => given(this.#parts.state.undo(scope, { skipChanged })),
     redo: ({ scope }) => given(this.#parts.state.redo(scope)),
-    undoState: ({ scope }) => this.#parts.state.undoState(scope),
+    undoState: ({ scope }) => {
+      const undo = this.#parts.state.undoState(scope);
+      if (scope === 'main') this.#knowsUndo(undo);
+      return undo;
+    },
     follow: ({ log }) => this.#parts.state.follow(log),
     unfollow: ({ log }) => this.#parts.state.unfollow(log),
     pause: () => {
@@ -270,12 +294,16 @@ export class Caller implements Channel, Watcher {
     );
     if (receipt.eventIds.length > 0) this.#remember(id);
     const answer = { seq: receipt.seq, repeated: receipt.repeated };
+    if (label !== undefined) this.#knownUndo = null;
     this.#commitsInTurn += 1;
     if (this.#commitsInTurn <= LIMITS.commitsPerTurnMax) return answer;
     // A loop of awaited commits never ends its turn by itself; here sync and live queries get theirs.
     this.#parts.clock.soon(() => {
       this.#commitsInTurn = 0;
       this.#say(id, answer);
+      if (label === undefined) return;
+      this.#knownUndo = null;
+      this.#parts.undoIsDue();
     });
     return LATER;
   }

@@ -70,7 +70,6 @@ export function openHost(parts: HostParts): Host {
   /** After the end, for whoever asks late. */
   let last: Status | null = null;
   let isUndoDue = false;
-  let toldUndo = '';
   let closing: Promise<void> | null = null;
 
   const tellAll = (tell: Tell) => {
@@ -80,10 +79,7 @@ export function openHost(parts: HostParts): Host {
     isUndoDue = false;
     if (end !== null || callers.size === 0) return;
     const undo = state.undoState('main');
-    const text = JSON.stringify(undo);
-    if (text === toldUndo) return;
-    toldUndo = text;
-    tellAll({ tell: 'undo', undo });
+    for (const caller of callers) caller.undo(undo);
   };
   const tellUndoSoon = () => {
     if (isUndoDue) return;
@@ -176,6 +172,7 @@ export function openHost(parts: HostParts): Host {
         observe,
         inspect: () => ({ ...factsOf(state), ...parts.inspect?.() }),
         status: statusNow,
+        undoIsDue: tellUndoSoon,
         outranked: endBy,
         left: (one) => void callers.delete(one),
       });
