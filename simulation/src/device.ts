@@ -78,6 +78,8 @@ export interface SimulatedDevice<S extends Schema> {
   openDatabase: ((file: string) => Database) | null;
   /** In the log `main` unless said otherwise. */
   commit<T>(build: (tx: Tx<S>) => T, log?: string): string | null;
+  /** Whatever work this makes is durable from then on: accounted for to the end, and shown at once. */
+  making<T>(run: () => T): T;
   /** The label of the commit that a person takes back, or makes again (CM7). Null: there is none, or it was refused. */
   takeBack(how: 'redo' | { readonly skipChanged: boolean }): string | null;
   /** What an app would commit, under a new action id. Null: its schema refuses it. */
@@ -187,6 +189,9 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     const row = engine.database.prepare('SELECT drafts FROM main.hf_outbox WHERE action_id = ?').get(actionId);
     const drafts = JSON.parse((row?.['drafts'] as string | undefined) ?? '[]') as EventDraft[];
     said.set(actionId, drafts);
+    // What was made on top of work that a person decided about comes after the decision.
+    const last = engine.database.prepare('SELECT action_id FROM main.hf_outbox ORDER BY seq DESC LIMIT 1').get();
+    if (last !== undefined && last['action_id'] !== actionId) return;
     for (const what of notShown(engine.database, drafts)) flawed({ invariant: 'I18', what });
   };
   const self: SimulatedDevice<S> = {
@@ -246,18 +251,26 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       if (outcome.value.eventIds.length > 0) note(actionId);
       return actionId;
     },
+    making: (run) => {
+      const of = engine;
+      if (of === null) return run();
+      const actions = () =>
+        of.database
+          .prepare('SELECT action_id AS action FROM main.hf_outbox ORDER BY seq')
+          .all()
+          .map(({ action }) => action as string);
+      const before = new Set(actions());
+      const result = run();
+      for (const action of actions()) if (!before.has(action)) note(action);
+      return result;
+    },
     takeBack: (how) => {
       if (engine === null) return null;
-      const { state, database } = engine;
-      const newest = () =>
-        database.prepare('SELECT seq, action_id FROM main.hf_outbox ORDER BY seq DESC LIMIT 1').get();
-      const before = (newest()?.['seq'] as number | undefined) ?? 0;
-      const outcome = unlessFull(() => (how === 'redo' ? state.redo('main') : state.undo('main', how)));
-      if (outcome === undefined || !outcome.ok || outcome.value === null) return null;
-      // What has no effect here is not taken back by a commit, but discarded.
-      const made = newest();
-      if (((made?.['seq'] as number | undefined) ?? 0) > before) note(made?.['action_id'] as string);
-      return outcome.value.label;
+      const { state } = engine;
+      const outcome = unlessFull(() =>
+        self.making(() => (how === 'redo' ? state.redo('main') : state.undo('main', how))),
+      );
+      return outcome?.ok === true ? (outcome.value?.label ?? null) : null;
     },
     record: (build) => {
       commits += 1;

@@ -21,6 +21,7 @@ export const FAULTS = [
   'transfer',
   'revoke',
   'tab',
+  'tab-people',
   'rewind',
 ] as const;
 export type FaultClass = (typeof FAULTS)[number];

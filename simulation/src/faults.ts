@@ -74,6 +74,8 @@ export function disturb(world: World, device: SimulatedDevice<WorldSchema>): voi
       return revoke(world, device);
     case 'tab':
       return tab(world);
+    case 'tab-people':
+      return actInTabs(world);
     case 'rewind':
       return rewind(world);
   }
@@ -87,6 +89,15 @@ function tab(world: World): void {
       one.commit((tx) => tx.note.create({ title: 'one' }), world.random.pick(world.logs));
       one.kill();
     }
+  }
+}
+
+/** OB6, CM7: somebody acts in a tab as on a device, with what the tab shows. */
+export function actInTabs(world: World): void {
+  for (const one of world.tabs) {
+    const { name } = one.device;
+    if (!one.isOpen) one.open();
+    world.trace.push(`${name} tab: ${one.act() ?? 'nobody there'}`);
   }
 }
 
@@ -110,6 +121,9 @@ export function heal(world: World): void {
     device.start();
     device.engine?.sync.kick('online');
   }
-  for (const one of world.tabs) one.open();
+  for (const one of world.tabs) {
+    one.open();
+    one.look();
+  }
   world.trace.push('heal');
 }

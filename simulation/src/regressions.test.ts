@@ -1,5 +1,6 @@
+import { createSeededRandom } from '@holdfast/replica/testing';
 import { expect, test } from 'vitest';
-import { FAULTS } from './fault-classes.ts';
+import { drawFaults, FAULTS } from './fault-classes.ts';
 import { runSeed } from './run.ts';
 import { replayCommand } from './shrink.ts';
 
@@ -128,12 +129,34 @@ for (const [seed, options] of [
     expect(violations, replayCommand(seed, all)).toEqual([]);
   });
 
+/** As drawn before people acted in tabs. */
 test.each([
   [2000322, 'a file that is closed while its host still ends does not end the process (F13)'],
   [2002146, 'a file that is closed while its host still ends does not end the process (F13)'],
   [2001426, 'work that a copy brought into the log is not under the request of its twin'],
   [2001706, 'who makes again, by its natural key, what was deleted before he fetched it, takes nothing back'],
 ])('[I29 I13] seed %i: %s', async (seed) => {
-  const { violations } = await runSeed(seed);
-  expect(violations, replayCommand(seed, {})).toEqual([]);
+  const faults = drawFaults(createSeededRandom(seed).fork('faults')).filter((fault) => fault !== 'tab-people');
+  const { violations } = await runSeed(seed, { faults });
+  expect(violations, replayCommand(seed, { faults })).toEqual([]);
 });
+
+/** People act in tabs; each with the faults in the order in which they were given. */
+for (const [seed, ids, faults, what] of [
+  [
+    8,
+    'I18 CM7',
+    ['tab', 'tab-people', 'people', 'partition', 'lateness', 'crash'],
+    'a tab that commits and gives up at once is told what can be taken back',
+  ],
+  [
+    352,
+    'I18 LK2',
+    ['tab-people', 'people', 'partition', 'take-over', 'yesterday', 'crash'],
+    'a tab of a host that was outranked lists the desk of the next one',
+  ],
+] as const)
+  test(`[${ids}] seed ${seed}: ${what}`, async () => {
+    const { violations } = await runSeed(seed, { faults });
+    expect(violations, replayCommand(seed, { faults })).toEqual([]);
+  });

@@ -3,7 +3,7 @@ import { cellsTaken, watchCells } from './cells.ts';
 import { checkQuiet, checkStep, type Violation } from './checkers.ts';
 import { hasCoda, playCoda } from './coda.ts';
 import type { FaultClass } from './fault-classes.ts';
-import { heal } from './faults.ts';
+import { actInTabs, heal } from './faults.ts';
 import { beginLasting, drawLasting, isApart, type LastingKind } from './lasting.ts';
 import { removeFolder } from './ledger.ts';
 import { attend } from './people.ts';
@@ -52,6 +52,7 @@ const EXAMINE_EVERY = 10;
 const QUIET_MS = 5 * 60_000;
 /** So long a host may take to tell its tabs what they show. */
 const TELLING_MS = 1_000;
+const EVENING_ACTS = 6;
 /** Work that goes on once a lasting fault stands. */
 const AFTERMATH_STEPS = 12;
 /** Longer than a proof of life is good for, and than any request may take: by then nobody may still claim to be well. */
@@ -88,10 +89,8 @@ async function runOnce(seed: number, options: SeedOptions): Promise<SeedResult> 
     if (violations.length === 0) {
       heal(world);
       if (lasting !== null) await aftermath(world, lasting);
-      await world.time.until(() => {
-        attend(world);
-        return isQuiet(world);
-      }, QUIET_MS);
+      await quiesce(world);
+      if (lasting === null && world.faults.has('tab-people')) await evening(world);
       violations.push(...(await checkQuiet(world)), ...(await checkTabs(world)));
       isCoda = options.coda ?? hasCoda(world);
       if (violations.length === 0 && isCoda)
@@ -125,6 +124,22 @@ async function runOnce(seed: number, options: SeedOptions): Promise<SeedResult> 
   world.ledger.kill();
   removeFolder(world.folder);
   return result;
+}
+
+const quiesce = (world: World): Promise<boolean> =>
+  world.time.until(() => {
+    attend(world);
+    return isQuiet(world);
+  }, QUIET_MS);
+
+/** What the storm has left on a desk is decided in a tab, and everybody comes to rest once more. */
+async function evening(world: World): Promise<void> {
+  for (let done = 0; done < EVENING_ACTS; done += 1) {
+    actInTabs(world);
+    await world.time.advance(500);
+  }
+  for (const tab of world.tabs) tab.look();
+  await quiesce(world);
 }
 
 async function checkTabs(world: World): Promise<readonly Violation[]> {

@@ -1,16 +1,11 @@
 import type { RecordedChange, SeenValue, Tx } from '@holdfast/core';
-import type { DeviceClock, SeededRandom, VirtualTime } from '@holdfast/replica/testing';
-import type { EngineDevice } from '@holdfast/replica/testing/engine';
+import type { SeededRandom, VirtualTime } from '@holdfast/replica/testing';
 import { FaultError } from '../../packages/replica/src/engine/fault-error.ts';
-import { type Host, openHost } from '../../packages/replica/src/host/host.ts';
-import { Link } from '../../packages/replica/src/link/link.ts';
-import type { OpenChannel, RawRow } from '../../packages/replica/src/link/messages.ts';
-import { openPortChannel, servePort } from '../../packages/replica/src/link/port.ts';
-import { applyPatch } from '../../packages/replica/src/link/row-patch.ts';
 import type { Violation } from './checkers.ts';
 import type { SimulatedDevice } from './device.ts';
-import { worldDigest } from './digest.ts';
-import { createPortPair, type PortPair } from './port.ts';
+import { notAsTheHost } from './tab-check.ts';
+import { openPage, type Page } from './tab-page.ts';
+import { createTabPerson } from './tab-person.ts';
 import type { WorldSchema } from './world.ts';
 
 /**
@@ -26,10 +21,14 @@ export interface Tab {
   readonly isServed: boolean;
   /** Commits that nobody has answered yet. */
   readonly unanswered: number;
-  readonly counts: Record<'commits asked again' | 'commits repeated' | 'tabs killed', number>;
+  readonly counts: Readonly<Record<string, number>>;
   /** Null: there was nothing to ask for. */
   commit(build: (tx: Tx<WorldSchema>) => void, log: string): string | null;
+  /** What a person in front of it does next, with what it shows. Null: it is closed, or shows nothing yet. */
+  act(): string | null;
   open(): void;
+  /** Somebody looks at it again. */
+  look(): void;
   /** It is gone in the middle of whatever it did; its host lives on. */
   kill(): void;
   check(): readonly Violation[];
@@ -37,12 +36,11 @@ export interface Tab {
 
 interface Asked {
   readonly log: string;
+  readonly label: string;
   readonly changes: readonly RecordedChange[];
   readonly seen: readonly SeenValue[];
 }
 
-const SHOWN = 'select id, title, votes from note order by id';
-const REOPEN_MS = [10, 100, 1_000, 5_000, 5_000, 5_000];
 /** Nobody decided: asked again. Anything else that a host says is its decision. */
 const UNDECIDED: ReadonlySet<string> = new Set(['no-owner', 'outranked', 'closed', 'storage-full', 'aborted']);
 
@@ -50,11 +48,20 @@ export function createTab(parts: {
   readonly device: SimulatedDevice<WorldSchema>;
   readonly time: VirtualTime;
   readonly random: SeededRandom;
+  readonly schema: WorldSchema;
 }): Tab {
-  const { device, time, random } = parts;
+  const { device, time, random, schema } = parts;
   const unanswered = new Map<string, Asked>();
   const refused = new Set<string>();
   const counts = { 'commits asked again': 0, 'commits repeated': 0, 'tabs killed': 0 };
+  const flaws: Violation[] = [];
+  const say = (invariant: string, what: string): Violation => ({ invariant, device: device.name, what });
+  const person = createTabPerson({
+    random: random.fork('person'),
+    flawed: (id, what) => void flaws.push(say(id, what)),
+  });
+  let commits = 0;
+  let pages = 0;
   let page: Page | null = null;
   let isReopening = false;
 
@@ -69,6 +76,7 @@ export function createTab(parts: {
       (cause: unknown) => {
         if (page !== of) return;
         const code = cause instanceof FaultError ? cause.fault.code : 'engine-fault';
+        if (code === 'engine-fault') flaws.push(say('I29', `a commit of the tab met a defect: ${cause}`));
         if (!UNDECIDED.has(code)) {
           if (unanswered.delete(action)) refused.add(action);
         } else {
@@ -89,7 +97,9 @@ export function createTab(parts: {
 
   const self: Tab = {
     device,
-    counts,
+    get counts() {
+      return { ...counts, ...person.counts };
+    },
     get isOpen() {
       return page !== null || isReopening;
     },
@@ -103,7 +113,8 @@ export function createTab(parts: {
       const recorded = page === null ? null : device.record(build);
       if (page === null || recorded === null) return null;
       const { actionId, changes, seen } = recorded;
-      const asked = { log, changes, seen };
+      commits += 1;
+      const asked = { log, label: `${device.name} tab ${commits}`, changes, seen };
       unanswered.set(actionId, asked);
       ask(page, actionId, asked);
       return actionId;
@@ -111,7 +122,8 @@ export function createTab(parts: {
     open: () => {
       if (page !== null) return;
       isReopening = false;
-      const opened = openPage({ device, time, random });
+      pages += 1;
+      const opened = openPage({ device, time, random: random.fork(`page-${pages}`), schema });
       page = opened;
       opened.link.listen({ ended: () => (page === opened ? reopen(opened) : undefined) });
       for (const [action, asked] of [...unanswered]) {
@@ -126,97 +138,20 @@ export function createTab(parts: {
       page.close();
       page = null;
     },
+    act: () => (page === null ? null : person.act(page)),
+    look: () => page?.link.setVisible(true),
     check: () => {
-      const say = (invariant: string, what: string): Violation => ({ invariant, device: device.name, what });
       const { engine } = device;
-      const found = [...unanswered.keys()].map((action) => say('I25', `the tab still waits for its commit ${action}`));
+      const found = flaws.splice(0);
+      for (const action of unanswered.keys()) found.push(say('I25', `the tab still waits for its commit ${action}`));
       if (engine === null || page === null) return found;
+      for (const what of page.waiting) found.push(say('I25', `the tab still waits for an answer: ${what}`));
       for (const action of refused)
         if (engine.state.outcome(action) !== undefined)
           found.push(say('I25', `the commit ${action} was refused to the tab, and was made`));
-      const rows = engine.database.prepareQuery(SHOWN).statement.arrays();
-      if (JSON.stringify(rows) !== JSON.stringify(page.rows))
-        found.push(say('I18', `the tab shows ${page.rows.length} rows, and there are ${rows.length}, or others`));
+      for (const what of notAsTheHost(page, engine)) found.push(say('I18', what));
       return found;
     },
   };
   return self;
-}
-
-interface Page {
-  readonly link: Link;
-  readonly rows: readonly RawRow[];
-  /** The engines whose host has welcomed it, as long as it has heard nothing else. */
-  readonly servedBy: EngineDevice | null;
-  close(): void;
-}
-
-function openPage({ device, time, random }: Parameters<typeof createTab>[0]): Page {
-  const clock: DeviceClock = time.clockFor({});
-  const ports = new Set<PortPair>();
-  let rows: readonly RawRow[] = [];
-  let asked: EngineDevice | null = null;
-  let servedBy: EngineDevice | null = null;
-  const open: OpenChannel = (events) => {
-    const { engine } = device;
-    asked = engine;
-    servedBy = null;
-    const pair = createPortPair(time, random);
-    ports.add(pair);
-    if (engine === null) pair.kill('host');
-    else {
-      servePort(pair.host, hostOf(engine, device, random).openChannel);
-      device.whenGone.add(() => pair.kill('host'));
-    }
-    return openPortChannel(pair.page)(events);
-  };
-  const link = new Link({ open, clock, reopenMs: REOPEN_MS });
-  link.live('notes', SHOWN, [], {
-    rows: ({ columns, patch }) => {
-      rows = applyPatch(columns === undefined ? rows : [], patch, (row) => row as RawRow);
-    },
-    failing: () => undefined,
-  });
-  link.listen({
-    welcome: () => {
-      servedBy = asked;
-    },
-    lost: () => {
-      servedBy = null;
-    },
-  });
-  link.start();
-  return {
-    link,
-    get servedBy() {
-      return servedBy;
-    },
-    get rows() {
-      return rows;
-    },
-    close: () => {
-      clock.stop();
-      for (const pair of ports) pair.kill('page');
-    },
-  };
-}
-
-const hosts = new WeakMap<EngineDevice, Host>();
-
-/** The host of these engines, as a worker composes it. Whoever runs the engines closes their file. */
-function hostOf(engine: EngineDevice, { clock }: SimulatedDevice<WorldSchema>, random: SeededRandom): Host {
-  const known = hosts.get(engine);
-  if (known !== undefined) return known;
-  const { database, sync } = engine;
-  const state: EngineDevice['state'] = Object.assign(Object.create(engine.state), { close: () => undefined });
-  const host = openHost({
-    database,
-    state,
-    sync,
-    platform: { clock, random, digest: worldDigest },
-    place: { storage: 'durable', host: 'here' },
-    model: (type) => engine.state.store.tables.get(type)?.model ?? null,
-  });
-  hosts.set(engine, host);
-  return host;
 }

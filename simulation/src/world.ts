@@ -34,7 +34,7 @@ export interface World {
   readonly ledger: WorldLedger;
   readonly devices: SimulatedDevice<WorldSchema>[];
   readonly folder: string;
-  /** Tabs of devices whose host runs elsewhere: of the first device, where the class `tab` is drawn. */
+  /** Tabs of devices whose host runs elsewhere: of the first device, where `tab` or `tab-people` is drawn. */
   readonly tabs: readonly Tab[];
   /** What every device follows: `main`, and another one in some worlds. */
   readonly logs: readonly string[];
@@ -86,8 +86,8 @@ export function createWorld(
   for (let at = 0; at < count; at += 1) addDevice(world, ACCOUNTS[at % ACCOUNTS.length] as string, `device-${at}`);
   for (const device of world.devices) device.start();
   const [first] = world.devices;
-  if (!faults.has('tab') || first === undefined) return world;
-  const tab = createTab({ device: first, time, random: random.fork('tab') });
+  if (!(faults.has('tab') || faults.has('tab-people')) || first === undefined) return world;
+  const tab = createTab({ device: first, time, random: random.fork('tab'), schema: worldSchema });
   tab.open();
   return Object.assign(world, { tabs: [tab] });
 }
