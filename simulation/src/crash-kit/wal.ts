@@ -18,11 +18,19 @@ export function writeImage(file: string, { main, wal }: Image): void {
 
 export const pageSizeOf = ({ wal }: Image): number => wal.readUInt32BE(8);
 
-/** Offsets at which a frame ends, after `from`. */
+/** What tells the frames of this journal from those of the one that it overwrites. */
+export const saltsOf = ({ wal }: Image): string => wal.subarray(16, 24).toString('hex');
+
+/** Offsets at which a frame of this journal ends, after `from`. */
 export function frameEnds(image: Image, from = 0): number[] {
   const size = FRAME_HEADER + pageSizeOf(image);
+  const salts = saltsOf(image);
   const ends: number[] = [];
-  for (let end = WAL_HEADER + size; end <= image.wal.length; end += size) if (end > from) ends.push(end);
+  for (let end = WAL_HEADER + size; end <= image.wal.length; end += size) {
+    const begin = end - size;
+    if (image.wal.subarray(begin + 8, begin + 16).toString('hex') !== salts) break;
+    if (end > from) ends.push(end);
+  }
   return ends;
 }
 
