@@ -119,6 +119,12 @@ export class Caller implements Channel, Watcher {
     return true;
   }
 
+  /** Whoever commits with a label shows it at once as what can be taken back; he is told what is so then. */
+  #mayBelieve(): void {
+    this.#knownUndo = null;
+    this.#parts.undoIsDue();
+  }
+
   end(fault: Fault): void {
     if (!this.#isOpen) return;
     this.tell({ tell: 'end', fault });
@@ -294,16 +300,14 @@ export class Caller implements Channel, Watcher {
     );
     if (receipt.eventIds.length > 0) this.#remember(id);
     const answer = { seq: receipt.seq, repeated: receipt.repeated };
-    if (label !== undefined) this.#knownUndo = null;
+    if (label !== undefined) this.#mayBelieve();
     this.#commitsInTurn += 1;
     if (this.#commitsInTurn <= LIMITS.commitsPerTurnMax) return answer;
     // A loop of awaited commits never ends its turn by itself; here sync and live queries get theirs.
     this.#parts.clock.soon(() => {
       this.#commitsInTurn = 0;
       this.#say(id, answer);
-      if (label === undefined) return;
-      this.#knownUndo = null;
-      this.#parts.undoIsDue();
+      if (label !== undefined) this.#mayBelieve();
     });
     return LATER;
   }
