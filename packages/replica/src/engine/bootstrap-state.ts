@@ -200,7 +200,7 @@ export class BootstrapState {
     this.#retireConfirmed(log, entities, staged, epochBefore);
     if (common !== null) {
       this.#logs.adopted(log);
-      this.#lost.offer(entities, log, seenVersions);
+      this.#lost.offer(entities, log, common, seenVersions);
     }
     const aside = this.#store.database.prepare('SELECT DISTINCT type, id FROM main.hf_aside WHERE log = ?').all(log);
     const touched = aside.map((row) => entities.get({ log, type: row['type'] as string, id: row['id'] as string }));

@@ -1,8 +1,10 @@
-import { defineSchema, entity, ref, schemaData, text } from '@holdfast/core';
+import { defineSchema, type EventDraft, entity, ref, schemaData, text } from '@holdfast/core';
+import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { nodeDigest } from '../adapters/node/platform.ts';
 import { Device } from './device.fixture.ts';
 import { examine } from './inspect.ts';
+import { wholeAgain } from './kept-drafts.ts';
 import { TinyLedger } from './tiny-ledger.fixture.ts';
 
 const schema = schemaData(
@@ -211,6 +213,139 @@ describe('a ledger that has lost acknowledged work', () => {
     expect(ana.state.discard([work])).toMatchObject({ ok: true });
     ana.handshake(before.restoredTo(1, 'another'));
     expect([ana.state.outcome(work)?.state, ana.state.counts().unsent]).toEqual(['discarded', 0]);
+  });
+
+  /**
+   * Ben deletes, as Ana does, while her action also makes a note and edits another issue: what is left of it is in
+   * the log, or waits here where it is not sent.
+   */
+  function doneInPart({ isSent = true } = {}) {
+    const before = new TinyLedger(nodeDigest);
+    const [ana, ben] = [device(1), device(2, 'ben')];
+    for (const one of [ana, ben]) one.bootstrap(before);
+    ana.create('issue', { title: 'A' }, 'i');
+    ana.create('issue', { title: 'K' }, 'k');
+    ana.settle(before);
+    ben.settle(before);
+    const work = ana.commit([
+      { do: 'create', entity: 'note', id: 'n', fields: { body: 'first', issue: 'k' } },
+      { do: 'delete', entity: 'issue', id: 'i' },
+      { do: 'update', entity: 'issue', id: 'k', set: { title: 'Ana' } },
+    ]);
+    ben.update('issue', 'i', { title: 'Ben' });
+    ben.settle(before);
+    ben.delete('issue', 'i');
+    ben.settle(before);
+    ana.push(before);
+    ana.pullAll(before);
+    if (isSent) ana.settle(before);
+    const own = before.events.filter(({ actionId }) => actionId === work);
+    return { ana, ben, before, work, own };
+  }
+  const wholeAction = (ledger: TinyLedger, work: string) =>
+    ledger.events.flatMap((event) =>
+      event.actionId === work ? [`${String(event.entityId)} ${event.change?.op ?? ''}`] : [],
+    );
+
+  test('[HL1 HL4 OB7] of an action that others did in part, all is offered again where the ledger has lost both', () => {
+    const { ana, before, work, own } = doneInPart();
+    expect(own.map(({ entityId }) => entityId)).toEqual(['n', 'k']);
+    const ledger = before.restoredTo(2);
+    ana.handshake(ledger);
+    ana.adopt(ledger);
+    ana.settle(ledger);
+    expect([ana.state.outcome(work)?.state, ana.state.counts().unsent, ana.state.desk()]).toEqual(['ordered', 0, []]);
+    expect(wholeAction(ledger, work)).toEqual(['n create', 'i delete', 'k update']);
+    expect([ledger.entity('issue', 'i'), ledger.entity('issue', 'k')?.fields]).toEqual([undefined, { title: 'Ana' }]);
+  });
+
+  test('[HL1 OB3] what is left of it comes back as it was sent, and is confirmed again where the history is found', () => {
+    const { ana, before, work, own } = doneInPart();
+    const outcome = ana.state.outcome(work);
+    ana.handshake(before.restoredTo(2));
+    const stored = ana.database.prepare('SELECT request_id, events FROM main.hf_outbox WHERE action_id = ?').get(work);
+    expect({ ...stored }).toEqual({ request_id: own[0]?.requestId, events: own.length });
+    ana.handshake(before);
+    expect([ana.state.outcome(work), ana.state.counts().unsent, ana.take()]).toEqual([outcome, 0, []]);
+    // And all of it is lost with the next restore.
+    const ledger = before.restoredTo(2, 'another');
+    ana.handshake(ledger);
+    ana.adopt(ledger);
+    ana.settle(ledger);
+    expect(wholeAction(ledger, work)).toEqual(['n create', 'i delete', 'k update']);
+  });
+
+  test('[HL4] what others did and the ledger has kept is not done again, though they took it back since', () => {
+    const { ana, ben, before, work } = doneInPart({ isSent: false });
+    ben.commit([{ do: 'restore', entity: 'issue', id: 'i' }]);
+    ben.settle(before);
+    ana.settle(before);
+    const ledger = before.restoredTo(5);
+    expect(ana.handshake(ledger)).toMatchObject({ commonVersion: 5 });
+    ana.adopt(ledger);
+    ana.settle(ledger);
+    expect([ana.state.outcome(work)?.state, ana.state.desk()]).toEqual(['ordered', []]);
+    expect(wholeAction(ledger, work)).toEqual(['n create', 'k update']);
+    expect(ledger.entity('issue', 'i')?.fields).toEqual({ title: 'Ben' });
+  });
+
+  test('[HL1 HL4 OB7] it is whole again, too, where what is left of it was not sent yet', () => {
+    const { ana, before, work, own } = doneInPart({ isSent: false });
+    expect([own, ana.state.counts().unsent]).toEqual([[], 1]);
+    const ledger = before.restoredTo(2);
+    ana.handshake(ledger);
+    ana.adopt(ledger);
+    ana.settle(ledger);
+    expect([ana.state.outcome(work)?.state, ana.state.desk()]).toEqual(['ordered', []]);
+    expect(wholeAction(ledger, work)).toEqual(['n create', 'i delete', 'k update']);
+  });
+
+  test('[HL4 OB6] what a person put in the place of the rest takes along what others had done', () => {
+    const { ana, ben, before } = doneInPart({ isSent: false });
+    ben.update('issue', 'k', { title: 'Ben' });
+    ben.settle(before);
+    ana.settle(before);
+    const [entry] = ana.state.desk();
+    expect(ana.state.resolve({ ids: [entry?.id ?? ''], choice: 'mine' })).toMatchObject({ ok: true });
+    ana.settle(before);
+    const replacement = before.events.at(-1)?.actionId ?? '';
+    // Devices name the versions 1, 2, 4, 8 below their head: then version 2 is one of them.
+    for (let more = before.head; more < 10; more += 1) ben.create('issue', { title: 'more' });
+    ben.settle(before);
+    ana.pullAll(before);
+    const ledger = before.restoredTo(2);
+    expect(ana.handshake(ledger)).toMatchObject({ commonVersion: 2 });
+    ana.adopt(ledger);
+    ana.settle(ledger);
+    expect([ana.state.outcome(replacement)?.state, ana.state.desk()]).toEqual(['ordered', []]);
+    expect(wholeAction(ledger, replacement).sort()).toEqual(['i delete', 'k update', 'n create']);
+  });
+
+  test('[HL4 LG4] an action that is whole again has its events in their order, and its chains as they were', () => {
+    const made = fc.array(fc.record({ entity: fc.constantFrom('a', 'b', 'c'), isDone: fc.boolean() }), {
+      maxLength: 8,
+    });
+    fc.assert(
+      fc.property(made, (events) => {
+        const last = new Map<string, string>();
+        const whole = events.map(({ entity }, at) => {
+          const prior = last.get(entity) ?? (entity === 'a' ? undefined : `below ${entity}`);
+          last.set(entity, `e${at}`);
+          return { id: `e${at}`, entityType: 'issue', entityId: entity, ...(prior === undefined ? {} : { prior }) };
+        }) as unknown as EventDraft[];
+        // A rebase names what a dropped event named.
+        const mapped = (prior: string | undefined): string | undefined => {
+          const at = whole.findIndex(({ id }) => id === prior);
+          return at >= 0 && events[at]?.isDone === true ? mapped(whole[at]?.prior) : prior;
+        };
+        const kept = whole.flatMap((draft, place) => (events[place]?.isDone ? [{ place, version: 1, draft }] : []));
+        const rest = whole.flatMap(({ prior: old, ...draft }, at) => {
+          const prior = mapped(old);
+          return events[at]?.isDone ? [] : [{ ...draft, ...(prior === undefined ? {} : { prior }) }];
+        });
+        expect(wholeAgain(kept, rest)).toEqual(whole);
+      }),
+    );
   });
 
   test('[DG3] a position that is in the log takes the new epoch and goes on, asking again about what was accepted', () => {

@@ -6,6 +6,7 @@ import {
   fieldsOf,
   type Json,
   judgeEvent,
+  type Notice,
   type Rebased,
   theirsSince,
   utf8Length,
@@ -44,6 +45,7 @@ export class Verdicts {
       const isAnswered = row.judgeAt !== null;
       switch (verdict.outcome) {
         case 'rebased':
+          if (!this.#keepDone(entities, row, verdict)) return;
           counts.merged += isAnswered ? 1 : 0;
           this.#rewrite(entities, row, verdict.events);
           for (const notice of verdict.notices) this.#desk.tell(row, notice);
@@ -57,16 +59,9 @@ export class Verdicts {
           // Theirs did all of it: it is in the log, by other hands. Or it was decided against, and its author is told.
           const { log } = row;
           const isTheirs = verdict.notices.length === 0;
-          const version = this.#doneAt(row, headOf(this.#store, log));
+          const version = this.#doneAt(row);
           for (const notice of verdict.notices) this.#desk.tell(row, notice);
-          if (isTheirs && this.#isHistoryGone(log)) {
-            // What did all of it is itself lost at the ledger (HL1), and may never come back.
-            const fault = { code: 'version-conflict' } as const;
-            this.#outbox.setAside(entities, row, 'parked', fault);
-            this.#desk.open(row, 'clash', fault, this.#bothSides(entities, row));
-            return;
-          }
-          if (isTheirs) keepDone(this.#store, row, version);
+          if (!this.#keepDone(entities, row, { events: [], notices: verdict.notices })) return;
           this.#outbox.closeAs(entities, row, isTheirs ? { state: 'ordered', log, version } : { state: 'discarded' });
           return;
         }
@@ -84,6 +79,30 @@ export class Verdicts {
           this.#outbox.hold(entities, row, verdict.by);
       }
     });
+  }
+
+  /**
+   * Keeps what theirs did of it, for as long as they may be lost (HL1). False where they are lost already, and may never come
+   * back: then all of it waits for a person.
+   */
+  #keepDone(
+    entities: LocalEntities,
+    row: OutboxRow,
+    left: { readonly events: readonly EventDraft[]; readonly notices: readonly Notice[] },
+  ): boolean {
+    const against = new Set(left.notices.map(({ eventId }) => eventId));
+    const sent = new Set(left.events.map(({ id }) => id));
+    const gone = row.drafts.filter(({ id }) => !sent.has(id) && !against.has(id));
+    if (gone.length === 0) return true;
+    if (this.#isHistoryGone(row.log)) {
+      const fault = { code: 'version-conflict' } as const;
+      this.#outbox.setAside(entities, row, 'parked', fault);
+      this.#desk.open(row, 'clash', fault, this.#bothSides(entities, row));
+      return false;
+    }
+    const version = this.#doneAt({ log: row.log, drafts: gone });
+    keepDone(this.#store, row, { gone: new Set(gone.map(({ id }) => id)), against, version });
+    return true;
   }
 
   /** For work that nobody judged: what clashes now, or else what it wrote where others wrote, beside what is there. */
@@ -127,7 +146,8 @@ export class Verdicts {
   }
 
   /** The newest version of what it touches: what did it lies there or below. The head, where that came without events. */
-  #doneAt({ log, drafts }: OutboxRow, head: number): number {
+  #doneAt({ log, drafts }: Pick<OutboxRow, 'log' | 'drafts'>): number {
+    const head = headOf(this.#store, log);
     const newest = this.#store.database.prepare(
       'SELECT max(version) AS version FROM main.hf_event WHERE log = ? AND type = ? AND entity = ?',
     );

@@ -117,6 +117,11 @@ export class Judge {
     for (const row of rows) this.#restate(entities, row, this.#asSeen(entities, row, seenVersion));
   }
 
+  /** HL4: what others had done of it, and the ledger has lost, is part of it again. */
+  remake(entities: LocalEntities, row: OutboxRow, drafts: readonly EventDraft[]): void {
+    this.#carryOut.newBytes(entities, row, drafts);
+  }
+
   #restate(entities: LocalEntities, row: OutboxRow, asSeen: OutboxRow): void {
     if (asSeen.drafts.some((draft, at) => draft !== row.drafts[at]))
       this.#carryOut.newBytes(entities, row, asSeen.drafts);

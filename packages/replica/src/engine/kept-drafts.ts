@@ -25,33 +25,94 @@ export function keepDrafts(store: ReplicaStore, row: OutboxRow, first: number): 
   });
 }
 
+/** A draft that others had done already, so that it was not sent. */
+export interface DoneDraft {
+  /** Among all the drafts of its action, from 0. */
+  readonly place: number;
+  /** The version at which the log had all of it. */
+  readonly version: number;
+  readonly draft: EventDraft;
+}
+
 /**
- * Own work that others had done already, so that it was closed without being sent. Should the ledger lose what did it
- * (HL1), it is to be done again. Each draft under a log name of its own, since several may be done at one version.
+ * Own drafts that others had done already, all of an action or some of it. Should the ledger lose what did them (HL1), they
+ * are to be done again. Each under a log name of its own, since several may be done at one version.
  *
- * `done`: the version at which the log had all of it.
+ * `version`: at which the log had all of `gone`. `against`: what was decided against (MG6), which nobody does again.
  */
-export function keepDone(store: ReplicaStore, row: OutboxRow, done: number): void {
-  row.drafts.forEach((draft, at) => {
-    insert(store, row, {
-      draft,
-      log: `${doneLog(row.log, row.actionId)}/${String(at).padStart(4, '0')}`,
-      version: done,
-    });
+export function keepDone(
+  store: ReplicaStore,
+  row: OutboxRow,
+  { gone, against, version }: { readonly gone: Ids; readonly against: Ids; readonly version: number },
+): void {
+  const all = inPlaces(doneDrafts(store, row.log, row.actionId), row.drafts).filter(
+    ({ draft }) => !against.has(draft.id),
+  );
+  deleteDone(store, row);
+  all.forEach(({ draft, done }, place) => {
+    if (done === undefined && !gone.has(draft.id)) return;
+    const log = `${doneLog(row.log, row.actionId)}/${String(place).padStart(4, '0')}`;
+    insert(store, row, { draft, log, version: done ?? version });
   });
 }
 
-/** The version at which others had done it; undefined for any other work. */
-export function doneAt({ database }: ReplicaStore, log: string, actionId: string): number | undefined {
-  const names = namesBelow(doneLog(log, actionId));
-  return database.prepare(`SELECT version FROM main.hf_event WHERE ${BELOW} LIMIT 1`).get(...names)?.['version'] as
-    | number
-    | undefined;
+type Ids = ReadonlySet<string>;
+
+/** In their places, with what is left of the action in the places between. */
+function inPlaces(
+  kept: readonly DoneDraft[],
+  rest: readonly EventDraft[],
+): { readonly draft: EventDraft; readonly done: number | undefined }[] {
+  const all = rest.map((draft) => ({ draft, done: undefined as number | undefined }));
+  for (const { place, version, draft } of kept) all.splice(place, 0, { draft, done: version });
+  return all;
 }
 
-/** It is sent after all. */
-export function forgetDone({ database }: ReplicaStore, log: string, actionId: string): void {
-  database.prepare(`DELETE FROM main.hf_event WHERE ${BELOW}`).run(...namesBelow(doneLog(log, actionId)));
+/**
+ * What is left of an action, and what others had done of it, as one action again. Its events on one entity name each other in
+ * turn, as when it was committed; the first of them what the rest of it named.
+ */
+export function wholeAgain(kept: readonly DoneDraft[], rest: readonly EventDraft[]): readonly EventDraft[] {
+  const last = new Map<string, string>();
+  return inPlaces(kept, rest).map(({ draft }) => {
+    const { prior: own, ...of } = draft;
+    const isOn = (one: EventDraft) => one.entityType === draft.entityType && one.entityId === draft.entityId;
+    const key = `${draft.entityType} ${draft.entityId}`;
+    const left = rest.find(isOn);
+    const prior = last.get(key) ?? (left === undefined ? own : left.prior);
+    last.set(key, draft.id);
+    return prior === own ? draft : { ...of, ...(prior === undefined ? {} : { prior }) };
+  });
+}
+
+/** What others had done of an action, in its order. */
+export function doneDrafts({ database }: ReplicaStore, log: string, actionId: string): readonly DoneDraft[] {
+  const name = doneLog(log, actionId);
+  return database
+    .prepare(`SELECT log, version, draft FROM main.hf_event WHERE ${BELOW} ORDER BY log`)
+    .all(...namesBelow(name))
+    .map((row) => ({
+      place: Number((row['log'] as string).slice(name.length + 1)),
+      version: row['version'] as number,
+      draft: JSON.parse(row['draft'] as string) as EventDraft,
+    }));
+}
+
+/** These drafts are sent after all. */
+export function forgetDone({ database }: ReplicaStore, { log, actionId, drafts }: OutboxRow): void {
+  const forget = database.prepare(`DELETE FROM main.hf_event WHERE ${BELOW} AND id = ?`);
+  for (const { id } of drafts) forget.run(...namesBelow(doneLog(log, actionId)), id);
+}
+
+const deleteDone = ({ database }: ReplicaStore, { log, actionId }: OutboxRow): void =>
+  void database.prepare(`DELETE FROM main.hf_event WHERE ${BELOW}`).run(...namesBelow(doneLog(log, actionId)));
+
+/** A person's answer took the place of what was left of an action: what others had done of it goes with that. */
+export function moveDone({ database }: ReplicaStore, log: string, from: string, to: string): void {
+  const [old, name] = [doneLog(log, from), doneLog(log, to)];
+  database
+    .prepare(`UPDATE main.hf_event SET log = ? || substr(log, ?), action_id = ? WHERE ${BELOW}`)
+    .run(name, old.length + 1, to, ...namesBelow(old));
 }
 
 /** Own drafts above a version whose events are not here; `isDone`: others had done it, under no request of ours. */

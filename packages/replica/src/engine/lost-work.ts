@@ -1,12 +1,22 @@
 import { type EventDraft, type RequestRefusalCode, uuidv7 } from '@holdfast/core';
 import type { Judge } from './judge.ts';
-import { doneAt, forgetDone, forgetDrafts, ownDraftsAbove } from './kept-drafts.ts';
+import { doneDrafts, forgetDone, forgetDrafts, ownDraftsAbove, wholeAgain } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
-import type { OutboxFrame, OutboxRow } from './outbox-row.ts';
+import { isLocal, type OutboxFrame, type OutboxRow } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
 
 const CHANGED = 'history-changed' satisfies RequestRefusalCode;
+
+interface LostBatch {
+  readonly actionId: string;
+  readonly requestId: string;
+  readonly draftTexts: readonly string[];
+  /** With those that others had done. */
+  readonly allTexts: readonly string[];
+  /** Others had done all of it. */
+  readonly isDone: boolean;
+}
 
 /** Entity version by `<type> <id>`. */
 export type SeenVersions = ReadonlyMap<string, number>;
@@ -28,14 +38,15 @@ export class LostWork {
 
   /**
    * HL1: own operations above the common version go back into the outbox as they were, and with them those that others had
-   * done there: nobody else would ever do them again.
+   * done there: nobody else would ever do them again. What others had done of one of them comes back with `offer`, since its
+   * request may still be found.
    */
   lose(entities: LocalEntities, log: string, commonVersion: number): void {
     const lost = this.#ownAbove(log, commonVersion).filter(
       ({ actionId, isDone }) => this.#outbox.byAction(actionId) === undefined && !(isDone && this.#isClosed(actionId)),
     );
     let seq = this.#outbox.edge('first') - lost.length;
-    for (const { actionId, requestId, draftTexts } of lost) {
+    for (const { actionId, requestId, draftTexts, allTexts } of lost) {
       seq += 1;
       const again = {
         seq,
@@ -43,7 +54,7 @@ export class LostWork {
         actionId,
         requestId,
         draftTexts,
-        frame: this.#frameOf(draftTexts),
+        frame: this.#frameOf(allTexts),
         identity: this.#identityOf(actionId),
         label: null,
         createdAt: this.#store.nowMs(),
@@ -64,13 +75,13 @@ export class LostWork {
       const events = this.#store.database
         .prepare('SELECT count(*) AS n, max(version) AS version FROM main.hf_event WHERE log = ? AND action_id = ?')
         .get(log, row.actionId);
-      const done = doneAt(this.#store, log, row.actionId);
-      // Others have done it, and that is in the log again, too.
-      if (done !== undefined) {
-        this.#outbox.retire(entities, row, done);
+      const done = new Map(doneDrafts(this.#store, log, row.actionId).map(({ draft, version }) => [draft.id, version]));
+      if (events?.['n'] === row.drafts.length) this.#outbox.retire(entities, row, events['version'] as number);
+      else if (row.drafts.every(({ id }) => done.has(id))) {
+        // Others have done it, and that is in the log again, too.
+        this.#outbox.retire(entities, row, Math.max(...done.values()));
         this.#outbox.dependents.renameNeed(row, undefined);
-      } else if (events?.['n'] === row.drafts.length) this.#outbox.retire(entities, row, events['version'] as number);
-      else this.#queueAgain(entities, row);
+      } else this.#queueAgain(entities, row);
     }
   }
 
@@ -99,7 +110,9 @@ export class LostWork {
    * HL4, adopt: offered on the ledger's state, each judged once, in its order; and with it the pending work that was made
    * on versions which are gone, and all that follows on the same entities.
    */
-  offer(entities: LocalEntities, log: string, versionsAt: SeenVersions | null): void {
+  offer(entities: LocalEntities, log: string, commonVersion: number, versionsAt: SeenVersions | null): void {
+    for (const row of [...this.#lost(log), ...this.#flowing(log), ...this.#standing(log)])
+      this.#makeWhole(entities, row, commonVersion);
     for (const row of this.#lost(log)) this.#queueAgain(entities, row);
     entities.flush();
     const touched = new Set<string>();
@@ -115,12 +128,30 @@ export class LostWork {
     this.#judge.offer(entities, offered, versionOf);
   }
 
+  /** What others had done of it above the common version is to be done with it. */
+  #makeWhole(entities: LocalEntities, row: OutboxRow, commonVersion: number): void {
+    if (this.#outbox.isUnanswered(row)) return;
+    const has = new Set(row.drafts.map(({ id }) => id));
+    const kept = doneDrafts(this.#store, row.log, row.actionId).filter(
+      ({ version, draft }) => version > commonVersion && !has.has(draft.id),
+    );
+    if (kept.length === 0) return;
+    const drafts = wholeAgain(kept, row.drafts);
+    this.#judge.remake(entities, row, drafts);
+    const whole = { ...row, drafts };
+    forgetDone(this.#store, whole);
+    if (isLocal(row)) this.#outbox.putBack(entities, whole);
+    else if (row.heldBy !== null) this.#outbox.hold(entities, whole, row.heldBy);
+    else if (row.state !== 'lost')
+      this.#outbox.setAside(entities, whole, row.state as 'parked' | 'refused', row.fault ?? { code: CHANGED });
+  }
+
   #queueAgain(entities: LocalEntities, row: OutboxRow): void {
     this.#store.database
       .prepare("UPDATE main.hf_outbox SET state = 'queued', fault = NULL, answer = NULL WHERE seq = ?")
       .run(row.seq);
     this.#store.tracker.outbox = true;
-    forgetDone(this.#store, row.log, row.actionId);
+    forgetDone(this.#store, row);
     this.#outbox.putBack(entities, row);
     this.#outbox.letGo(entities, row);
   }
@@ -155,17 +186,25 @@ export class LostWork {
       .flatMap((row) => this.#outbox.bySeq(row['seq'] as number) ?? []);
   }
 
-  #ownAbove(log: string, version: number) {
-    const byAction = new Map<string, { actionId: string; requestId: string; draftTexts: string[]; isDone: boolean }>();
-    for (const { actionId, requestId, draftText, isDone } of ownDraftsAbove(this.#store, log, version)) {
-      // A request that was answered with `version-conflict` may be remembered: what others did is asked for anew.
-      const { platform } = this.#store;
-      const again = () => (isDone ? uuidv7(this.#store.nowMs(), platform.random) : requestId);
-      const batch = byAction.get(actionId) ?? { actionId, requestId: again(), draftTexts: [], isDone };
-      batch.draftTexts.push(draftText);
-      byAction.set(actionId, batch);
+  /** By action, in the order of the log. Of one that others had done in part, only what was sent. */
+  #ownAbove(log: string, version: number): readonly LostBatch[] {
+    const above = ownDraftsAbove(this.#store, log, version);
+    const byAction = Map.groupBy(above, ({ actionId }) => actionId);
+    const batches = new Map<string, LostBatch>();
+    for (const { actionId, requestId, isDone } of above) {
+      const all = byAction.get(actionId) ?? [];
+      const sent = all.filter((one) => !one.isDone);
+      if (batches.has(actionId) || (isDone && sent.length > 0)) continue;
+      batches.set(actionId, {
+        actionId,
+        // A request that was answered with `version-conflict` may be remembered: what others did is asked for anew.
+        requestId: isDone ? uuidv7(this.#store.nowMs(), this.#store.platform.random) : requestId,
+        draftTexts: (isDone ? all : sent).map(({ draftText }) => draftText),
+        allTexts: all.map(({ draftText }) => draftText),
+        isDone,
+      });
     }
-    return [...byAction.values()];
+    return [...batches.values()];
   }
 
   /** What a retired batch does not keep: who merges it follows from what it writes (MG1). */
