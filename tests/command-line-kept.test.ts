@@ -357,6 +357,31 @@ test('[P8] the doctor of a ledger’s folder says in three lines whose it is, an
   }
 });
 
+test('[P8] the verification of a replica’s folder says in three lines whose it is, and which command looks into it', async () => {
+  // A copy tells by what is in it, whatever it is called.
+  const copy = join(folder, 'copy-of-a-replica.db');
+  copyFileSync(fileOf('ana'), copy);
+  for (const dir of [dirOf('ana'), fileOf('ana'), copy])
+    for (const command of ['verify', 'usage']) {
+      const { code, err } = await said('ledger', command, '--dir', dir, '--workspace', 'dev');
+      const [what, why, next, ...more] = err.split('\n');
+      expect([code, why, more]).toEqual([2, expect.stringContaining('A replica is'), ['']]);
+      expect(what).toBe(`${dir} is a replica’s, not a ledger’s.  [not-a-ledger]`);
+      const meant = /"holdfast (.*)"/.exec(next as string)?.[1]?.split(' ') as string[];
+      expect((await said(...meant)).out).toContain('Everything fits');
+    }
+});
+
+test('[P8] one file of a ledger is not its folder, and a copy of it under another name is not a replica', async () => {
+  const file = join(LEDGER, readdirSync(LEDGER).find((name) => name.endsWith('.db')) as string);
+  const { code, err } = await said('ledger', 'verify', '--dir', file, '--workspace', 'dev');
+  expect([code, err]).toEqual([2, expect.stringMatching(/\[not-a-ledger\]\n.*\n.*--dir .*ledger\n$/)]);
+  expect((await said('ledger', 'verify', '--dir', SCHEMA, '--workspace', 'dev')).err).toContain('[not-a-ledger]');
+  const copy = join(folder, 'copy-of-a-ledger.db');
+  copyFileSync(file, copy);
+  expect((await said('replica', 'doctor', '--dir', copy)).err).toContain('[not-a-replica]');
+});
+
 test('[SC2] a schema is printed as data, and a change that devices cannot bear is refused: exit code 1', async () => {
   const module = await import(SCHEMA);
   const before = defineSchema({ ...module.schema.entities, composer: entity({ body: integer() }, { local: true }) });

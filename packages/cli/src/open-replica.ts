@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type Json, type Schema, schemaFrom } from '@holdfast/core';
 import { type Client, createClient, type Replica } from '@holdfast/replica';
 import { type Inspection, inspectReplica } from '@holdfast/replica/inspect';
@@ -7,6 +7,7 @@ import type { ReplicaOptions } from './commands/register-replica.ts';
 import { EXIT } from './exit-codes.ts';
 import { Failure } from './failure.ts';
 import { tokenFrom } from './options.ts';
+import { isReplicaName, ownerOf, ownersIn } from './whose-file.ts';
 
 /** Opens the file to look into it. */
 export const openInspection = (options: ReplicaOptions): Inspection => openMeant(options).inspection;
@@ -43,13 +44,10 @@ export function openMeant(options: ReplicaOptions): { readonly file: string; rea
   });
 }
 
-/** What a ledger's folder has in it: its lock, and one file per workspace. */
-const isLedgerFile = (name: string): boolean => name === 'ledger.lock' || /^w-[0-9a-f]{32}\.db$/.test(name);
-
 function isLedgers(path: string, replicas: readonly string[]): boolean {
   if (!existsSync(path)) return false;
-  if (statSync(path).isFile()) return isLedgerFile(basename(path));
-  return replicas.length === 0 && readdirSync(path).some(isLedgerFile);
+  if (statSync(path).isFile()) return ownerOf(path) === 'ledger';
+  return replicas.length === 0 && ownersIn(path).has('ledger');
 }
 
 function ledgersFolder({ dir, workspace = 'NAME' }: ReplicaOptions): Failure {
@@ -63,14 +61,12 @@ function ledgersFolder({ dir, workspace = 'NAME' }: ReplicaOptions): Failure {
   });
 }
 
-const isReplicaFile = (name: string): boolean => name.endsWith('.holdfast');
-
 function replicaFiles(dir: string): readonly string[] {
   if (!existsSync(dir)) return [];
   if (statSync(dir).isFile()) return [dir];
   return readdirSync(dir, { recursive: true })
     .map(String)
-    .filter(isReplicaFile)
+    .filter(isReplicaName)
     .map((name) => join(dir, name));
 }
 
