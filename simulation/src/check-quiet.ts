@@ -4,6 +4,7 @@ import { checkStep, isAlone } from './check-step.ts';
 import { isApart, isHonest } from './lasting.ts';
 import { checkEntityChains, checkOwnOrder, compareNotes, foldPlainly, noteOfRow, type PlainNote } from './oracle.ts';
 import { checkIntent } from './oracle-intent.ts';
+import { checkSymmetry } from './oracle-symmetry.ts';
 import { isSaidByOthers, readLog, type WholeLog } from './read-log.ts';
 import { checkRepeats } from './repeat.ts';
 import type { Violation } from './violation.ts';
@@ -76,7 +77,8 @@ async function checkLog(world: Examined, log: string, whole: WholeLog): Promise<
     const { name, engine } = device;
     if (engine === null) continue;
     if (!isApart(world, device, log)) found.push(...checkShown(device, log, notes));
-    if (isAlone(world, device) && !world.faults.has('rewind')) found.push(...checkIntent(device, events));
+    if (isAlone(world, device) && !world.faults.has('rewind'))
+      found.push(...checkIntent(device, events), ...checkSymmetry(device, events));
     if (!world.faults.has('rewind')) found.push(...checkBytes(name, engine, log, events));
     const alone = [...device.resolved].filter((action) => !device.mayBeBoth.has(action) && !device.waited.has(action));
     found.push(...checkOwnOrder(name, alone, events));

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { calmWorld, invariants } from './calm-world.fixture.ts';
 import { checkQuiet, checkStep } from './checkers.ts';
 import { checkEntityChains, checkOwnOrder, compareNotes, foldPlainly } from './oracle.ts';
+import { checkSymmetry } from './oracle-symmetry.ts';
 import type { World } from './world.ts';
 
 /** A checker that cannot fail is a defect: each is shown the violation that it is for. */
@@ -27,6 +28,38 @@ test('[I17] own work in another order than it was committed is found', () => {
   const events = [stored(1, 'a', 1), stored(2, 'b', 2)];
   expect(checkOwnOrder('x', ['a', 'b'], events)).toEqual([]);
   expect(invariants(checkOwnOrder('x', ['b', 'a'], events))).toEqual(['I17']);
+});
+
+test('[I15] what would be another if it had come first is found, but for what the last one decides', () => {
+  const made = stored(1, 'a', 1, {
+    id: 'a',
+    actor: 'ana',
+    change: { op: 'create', fields: { title: 'one', votes: 1 } },
+  });
+  /** Of ana and of ben, each on what `made` has left. */
+  const both = (anas: StoredEvent['change'], bens: StoredEvent['change'], base = 1) => {
+    const events = [
+      made,
+      stored(2, 'b', 2, { id: 'b', actor: 'ana', base: 1, change: anas }),
+      stored(3, 'c', 3, { id: 'c', actor: 'ben', base, change: bens }),
+    ];
+    const said = new Map([['c', events.slice(2)]]);
+    return invariants(checkSymmetry({ name: 'x', account: 'ben', said }, events));
+  };
+  const title = (value: string, rule?: 'last') => ({
+    op: 'update' as const,
+    set: { title: value },
+    ...(rule === undefined ? {} : { rules: { title: rule } }),
+  });
+  expect(both(title('two'), title('three'))).toEqual(['I15']);
+  expect(both(title('two'), { op: 'update', unset: ['title'] })).toEqual(['I15']);
+  expect(both({ op: 'update', add: { tags: ['a'] } }, { op: 'update', remove: { tags: ['a'] } })).toEqual(['I15']);
+  // He had seen it; both say the same; they are about different fields, or add up; a rule says who counts.
+  expect(both(title('two'), title('three'), 2)).toEqual([]);
+  expect(both(title('two'), title('two'))).toEqual([]);
+  expect(both(title('two'), { op: 'update', set: { body: 'b' }, inc: { votes: 1 } })).toEqual([]);
+  expect(both({ op: 'update', inc: { votes: 1 } }, { op: 'update', inc: { votes: 2 } })).toEqual([]);
+  expect(both(title('two', 'last'), title('three', 'last'))).toEqual([]);
 });
 
 test('[I12] the plain oracle folds what each kind of change does, and finds a row that differs', () => {

@@ -42,7 +42,8 @@ export function checkIntent(author: Author, events: readonly StoredEvent[]): Vio
   });
 }
 
-function isLineInLog(
+/** Whether all of its own work that it was made on is in the log. */
+export function isLineInLog(
   draft: EventDraft,
   written: ReadonlyMap<string, EventDraft>,
   inLog: ReadonlyMap<string, StoredEvent>,

@@ -1,4 +1,6 @@
+import type { Tx } from '@holdfast/core';
 import type { Play } from './coda.ts';
+import type { WorldSchema } from './world.ts';
 
 /** Two people change one thing, neither knowing of the other. How it must end follows from the schema alone. */
 export const QUARRELS: readonly Play[] = [
@@ -138,4 +140,68 @@ export const QUARRELS: readonly Play[] = [
       }
     },
   },
+  {
+    name: 'either one first',
+    invariant: 'I15',
+    play: async ({ ana, ben, random, ...stage }) => {
+      const pairs = Array.from({ length: PAIRS }, () => [random.pick(EDITS), random.pick(EDITS)] as const);
+      const ends: string[][] = [];
+      for (const order of [
+        [ana, ben],
+        [ben, ana],
+      ]) {
+        const ids: string[] = [];
+        for (const _ of pairs) ids.push(await stage.note({ title: 'new' }));
+        for (const id of ids)
+          stage.commit(ana, ({ note }) => note.update(id as never, { body: 'b', tags: { add: ['a'] } }));
+        await stage.rest();
+        stage.away(ana, ben);
+        for (const [at, [anas, bens]] of pairs.entries()) {
+          const id = ids[at] as never;
+          stage.commit(ana, ({ note }) => anas.edit(note, id));
+          stage.commit(ben, ({ note }) => bens.edit(note, id));
+        }
+        for (const device of order) {
+          await stage.back(device);
+          await stage.world.time.advance(5_000);
+        }
+        await stage.rest();
+        ends.push(
+          ids.map((id) => {
+            const asks = [ana, ben].some((device) => stage.desk(device, id).some(({ kind }) => kind === 'clash'));
+            const { title, body, level, tags, votes } = stage.row(ana, id) ?? {};
+            return asks ? 'a question' : JSON.stringify({ title, body, level, tags, votes });
+          }),
+        );
+      }
+      for (const [at, [anas, bens]] of pairs.entries()) {
+        const [one, other] = [ends[0]?.[at], ends[1]?.[at]];
+        stage.expect(
+          one === other,
+          `ana ${anas.name} and ben ${bens.name}: if ana comes first it ends as ${one}, else as ${other}`,
+        );
+      }
+    },
+  },
+];
+
+const PAIRS = 4;
+
+/** One change of a note that has the title `new`, a body and a tag. */
+const EDITS: readonly {
+  readonly name: string;
+  edit(note: Tx<WorldSchema>['note'], id: Parameters<Tx<WorldSchema>['note']['delete']>[0]): void;
+}[] = [
+  { name: 'sets a title', edit: (note, id) => note.update(id, { title: 'x' }) },
+  { name: 'sets another title', edit: (note, id) => note.update(id, { title: 'y' }) },
+  { name: 'sets the body', edit: (note, id) => note.update(id, { body: 'x' }) },
+  { name: 'clears the body', edit: (note, id) => note.update(id, { body: null }) },
+  { name: 'adds a tag', edit: (note, id) => note.update(id, { tags: { add: ['c'] } }) },
+  { name: 'adds the tag', edit: (note, id) => note.update(id, { tags: { add: ['a'] } }) },
+  { name: 'removes the tag', edit: (note, id) => note.update(id, { tags: { remove: ['a'] } }) },
+  { name: 'raises the level', edit: (note, id) => note.update(id, { level: 3 }) },
+  { name: 'raises the level more', edit: (note, id) => note.update(id, { level: 4 }) },
+  { name: 'votes', edit: (note, id) => note.update(id, { votes: { by: 1 } }) },
+  { name: 'votes and sets a title', edit: (note, id) => note.update(id, { title: 'z', votes: { by: 1 } }) },
+  { name: 'deletes it', edit: (note, id) => note.delete(id) },
 ];

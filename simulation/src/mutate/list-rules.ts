@@ -19,6 +19,15 @@ export const RULE_MUTATIONS: readonly Mutation[] = [
     tests: ['packages/core/src/merge.test.ts', 'packages/core/src/merge-laws.test.ts'],
   },
   {
+    name: 'asked-by-order',
+    fault:
+      'Who clears a field that somebody else sets is asked if he comes first, and overwrites him if he comes second.',
+    file: 'packages/core/src/merge.ts',
+    find: "unset: { set: 'clash',",
+    replace: "unset: { set: 'both',",
+    tests: ['packages/core/src/merge-laws.test.ts'],
+  },
+  {
     name: 'prior-ignored',
     fault: 'Whoever edits twice while offline clashes with himself.',
     file: 'packages/core/src/theirs.ts',
