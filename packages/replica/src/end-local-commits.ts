@@ -1,12 +1,7 @@
-import { type Fault, randomHex, uuidv7 } from '@holdfast/core';
-import { openNodeDatabase } from './adapters/node/database.ts';
-import { lockFile } from './adapters/node/file-lock.ts';
-import { nodePlatform } from './adapters/node/platform.ts';
-import { createCoordinator } from './engine/coordinator.ts';
+import type { Fault } from '@holdfast/core';
 import { FaultError } from './engine/fault-error.ts';
-import { raisedOnMedium } from './engine/file.ts';
-import { openReplicaState } from './engine/state.ts';
 import type { Inspection } from './inspect.ts';
+import { openForRepair } from './open-for-repair.ts';
 
 /** A permit that was found in a local commit, and what was ended with it. */
 export interface EndedLocalCommit {
@@ -24,41 +19,24 @@ export interface EndedLocalCommit {
  *
  * Throws `FaultError` `replica-in-use` while another process has the replica open.
  */
-export function endLocalCommits(
-  file: string,
-  { owner, schema }: Pick<Inspection, 'owner' | 'schema'>,
-): readonly EndedLocalCommit[] {
-  const { clock, random } = nodePlatform;
-  const attempt = lockFile(file, {
-    pid: process.pid,
-    since: new Date(clock.now()).toISOString(),
-    what: 'holdfast doctor',
-  });
-  if (!attempt.ok) throw new FaultError({ code: 'replica-in-use', facts: { ...attempt.holder } });
-  const database = openNodeDatabase({ file });
-  try {
-    const hostInstance = randomHex(random, 16);
-    const state = openReplicaState({ database, platform: nodePlatform, schema, ...owner, hostInstance });
-    const coordinator = createCoordinator({
-      database,
-      clock,
-      newId: () => uuidv7(clock.now(), random),
-      hostInstance,
-      isActive: (log) => state.log(log) !== undefined,
-    });
-    state.takeOver(raisedOnMedium(database, () => coordinator.raiseGeneration()));
-    return state.write(() =>
-      coordinator.foundLocalCommits().map((permit) => {
-        const ended = coordinator.repairLocalCommit(permit.permitId);
-        if (!ended.ok) throw new FaultError(ended.fault);
-        const fault: Fault = { code: 'local-commit-invariant' };
-        state.markUnknown(ended.value.queueAgain, fault, null);
-        if (state.log(permit.log)?.blocked?.code === fault.code) state.block(permit.log, null);
-        return { permitId: permit.permitId, log: permit.log, class: permit.class, operations: ended.value.queueAgain };
-      }),
-    );
-  } finally {
-    database.close();
-    attempt.lock.release();
-  }
-}
+export const endLocalCommits = (file: string, of: Pick<Inspection, 'owner' | 'schema'>): readonly EndedLocalCommit[] =>
+  openForRepair(file, of, ({ state, coordinator }) =>
+    coordinator.foundLocalCommits().map((permit) => {
+      const ended = coordinator.repairLocalCommit(permit.permitId);
+      if (!ended.ok) throw new FaultError(ended.fault);
+      const fault: Fault = { code: 'local-commit-invariant' };
+      state.markUnknown(ended.value.queueAgain, fault, null);
+      if (state.log(permit.log)?.blocked?.code === fault.code) state.block(permit.log, null);
+      return { permitId: permit.permitId, log: permit.log, class: permit.class, operations: ended.value.queueAgain };
+    }),
+  );
+
+/**
+ * ST2: lets go what is held by a batch that the file does not have any more, as an earlier version left it. Action ids, in
+ * the order in which they stand in the outbox. What a person has put in the place of what it needs, it needs instead; what
+ * was given up, it does without, as if the decision were made now. Whether it still holds the ledger judges.
+ *
+ * Throws `FaultError` `replica-in-use` while another process has the replica open.
+ */
+export const releaseHeld = (file: string, of: Pick<Inspection, 'owner' | 'schema'>): readonly string[] =>
+  openForRepair(file, of, ({ state }) => state.releaseHeld());

@@ -14,7 +14,7 @@ import { packOf } from './engine/pack.ts';
 import type { DeskEntry, FollowedLog, OutboxCounts } from './engine/replica-state.ts';
 import { ReplicaStore } from './engine/replica-store.ts';
 
-export { type EndedLocalCommit, endLocalCommits } from './end-local-commits.ts';
+export { type EndedLocalCommit, endLocalCommits, releaseHeld } from './end-local-commits.ts';
 export type { Examination, Finding } from './engine/inspect.ts';
 
 /**

@@ -64,7 +64,11 @@ export function registerReplica(program: Command, context: CommandContext): void
   );
 
   looking('doctor', 'check every invariant of the file from scratch, and say what is safe to do')
-    .option('--repair', 'end local commits that other code left half done, as owed; packs unsent work first', false)
+    .option(
+      '--repair',
+      'end local commits that other code left half done, as owed, and let go what waits for nothing; packs unsent work first',
+      false,
+    )
     .option('--to <file>', 'where --repair puts the pack', 'before-repair.pack')
     .action(async (options: DoctorOptions) => (await commands()).doctor(options, context));
 

@@ -1,5 +1,5 @@
 import type { Fault, Json } from '@holdfast/core';
-import { endLocalCommits, type Finding, type Inspection } from '@holdfast/replica/inspect';
+import { endLocalCommits, type Finding, type Inspection, releaseHeld } from '@holdfast/replica/inspect';
 import { EXIT } from '../exit-codes.ts';
 import { Failure, toFailure } from '../failure.ts';
 import type { CommandContext } from '../main.ts';
@@ -127,23 +127,25 @@ const IN_THE_LOG: Readonly<Record<string, string | undefined>> = {
 /** How long "--settle" waits for a ledger that answers. */
 const SETTLE_MS = 30_000;
 
-/** PM10: the facts, the pack, then the end of what was left half done. */
+/** PM10, ST2: the facts, the pack, then the end of what was left half done, and of what waits for nothing. */
 function repair(options: ReplicaOptions & { readonly to: string }, context: CommandContext): void {
   const { file, inspection } = openMeant(options);
   using looked = inspection;
   const output = context.output();
-  const found = looked.examine().findings.filter(({ check }) => check === 'permits');
+  const found = looked.examine().findings.filter(({ next }) => next.includes('doctor --repair'));
   for (const finding of found) showFinding(finding, output);
   const pack = looked.pack();
   writePack(options.to, pack);
   output.line(`${some(looked.counts().unsent, 'unsent batch is', 'unsent batches are')} packed in ${options.to}.`);
   const ended = endLocalCommits(file, looked);
-  output.value({ pack: options.to, ended });
+  const released = releaseHeld(file, looked);
+  output.value({ pack: options.to, ended, released });
   for (const { permitId, log, operations } of ended)
     output.line(
       `Permit ${permitId} of ${log} is ended as owed; ${operations.length} operations are asked about again.`,
     );
-  if (ended.length === 0) output.line('There was nothing to end.');
+  for (const action of released) output.line(`Write ${action} was held by what is not here any more; it goes on.`);
+  if (ended.length + released.length === 0) output.line('There was nothing to end.');
 }
 
 function showStatus(inspection: Inspection, output: Output): void {

@@ -161,7 +161,7 @@ function checkOutbox(store: ReplicaStore, find: Find): number {
         check: 'outbox',
         log: row.log,
         what: `batch ${row.actionId} is held by ${row.heldBy}, which is not in the outbox: nothing will let it go`,
-        next: 'Pack what is unsent, then repair.',
+        next: 'Run "holdfast replica doctor --repair": it packs unsent work and lets it go.',
       });
     const isLocal = LOCAL_STATES.has(row.state) && row.heldBy === null;
     for (const { log, type, id } of keysOf(row)) {

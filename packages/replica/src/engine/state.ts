@@ -15,6 +15,7 @@ import { Outbox } from './outbox.ts';
 import { BY_ACTION, indexOutbox } from './outbox-index.ts';
 import { packOf, unpackInside } from './pack.ts';
 import { carryOutUnsentWishes, carryOutWishes, discardInside, type PeopleParts, resolveInside } from './people.ts';
+import { releaseHeldByNothing } from './release-held.ts';
 import type { ActionOutcome, CommitReceipt, ReplicaIdentity, ReplicaState } from './replica-state.ts';
 import { ReplicaStore } from './replica-store.ts';
 import { prune } from './retention.ts';
@@ -40,6 +41,8 @@ export interface OpenedState extends ReplicaState {
   /** Taken over, in the transaction that raises it (PM8): from then on the fence is ours. */
   takeOver(generation: number): void;
   readonly isNew: boolean;
+  /** Repair: lets go what is held by a batch that is not here any more (ST2). Action ids. */
+  releaseHeld(): readonly string[];
 }
 
 /**
@@ -200,6 +203,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
     desk: () => desk.list((actionId) => heldCount(store, actionId)),
     resolve: (request) => deciding(() => resolveInside(people(), request)),
     discard: (ids) => deciding(() => discardInside(people(), ids)),
+    releaseHeld: () => writing(() => releaseHeldByNothing({ store, entities, outbox })),
     undo: (scope, options) => deciding(() => undoInside(people(), scope, options)),
     redo: (scope) => deciding(() => redoInside(people(), scope)),
     undoState: (scope) => store.read(() => undoState({ store }, scope)),
