@@ -313,6 +313,9 @@ test('[LQ5] a query that SQLite refuses or cannot run says so', () => {
   };
   expect(code(() => run((db) => db.selectFrom('nobody' as 'issue').selectAll()))).toBe('query-refused');
   expect(code(() => run((db) => db.selectFrom('issue').select(sql<number>`hf_no(1)`.as('x'))))).toBe('query-refused');
+  // By its full name it would show the engine's columns.
+  expect(code(() => run((db) => db.selectFrom('main.issue' as 'issue').selectAll()))).toBe('query-refused');
+  expect(code(() => run((db) => db.withSchema('main').selectFrom('issue').select('id')))).toBe('query-refused');
   expect(code(() => run((db) => db.selectFrom('issue').select(sql<number>`json('{')`.as('x'))))).toBe('query-failed');
   expect(
     code(() =>

@@ -55,7 +55,16 @@ export function prepareQuery(
   if (statement.columns().length === 0) throw refused('A query gives rows.');
   const inside = seen.tables().find((table) => isInside(connection, table) || isHidden(connection, table));
   if (inside !== undefined) throw refused(`There is no table ${inside} for queries.`);
-  return { statement, reads: seen.reads((view) => viewColumns(connection, view)) };
+  const known = new Map<string, ReadonlyMap<string, ColumnRead>>();
+  const columnsOf = (view: string) => {
+    const columns = known.get(view) ?? viewColumns(connection, view);
+    known.set(view, columns);
+    return columns;
+  };
+  const behind = seen.behindViews(columnsOf);
+  if (behind !== undefined)
+    throw refused(`There is no table main.${behind} for queries. Name it ${behind}, without a schema before it.`);
+  return { statement, reads: seen.reads(columnsOf) };
 }
 
 const refused = (why: string, cause?: unknown) => new DatabaseFault('query-refused', why, cause);
@@ -91,6 +100,14 @@ const hasMoreThanOne = (sql: string, statement: StatementSync): boolean =>
     .replace(/--[^\n]*|\/\*[\s\S]*?\*\//g, '')
     .replace(/[\s;]/g, '') !== '';
 
+const isEntityTable = (table: string): boolean =>
+  !OPEN_FUNCTIONS.has(table.toLowerCase()) && !/^hf_search_/i.test(table);
+
+/** What a view's body asks of a table beside what it shows. */
+const LOG_COLUMN = '_log';
+/** What `matches()` asks of a table: it leads from a row of the index to the row that is meant. */
+const MATCHED_COLUMNS: ReadonlySet<string> = new Set(['_row', '_id', LOG_COLUMN]);
+
 /** What the authorizer saw of columns, sorted out once the statement is there. */
 class Looks {
   /** Columns of tables, by table: those named by the statement itself, and those that only a view's body names. */
@@ -108,6 +125,26 @@ class Looks {
     return [...new Set([...this.#direct.keys(), ...this.#inBodies.keys()])];
   }
 
+  /**
+   * An entity table that is read as it lies in the file, past the view of its name: with the engine's own columns, and with
+   * the names of fields on the wire. A subquery may bear the view's name; what it reads is not what the view's body does.
+   */
+  behindViews(columnsOf: (view: string) => ReadonlyMap<string, ColumnRead>): string | undefined {
+    for (const [table, columns] of this.#direct) {
+      if (!isEntityTable(table)) continue;
+      const isSearched = this.#direct.has(`hf_search_${table}`);
+      // Counting the rows of a view names its table, too, and no column of either.
+      const isMeant = (column: string) =>
+        (column === '' && this.#inBodies.has(table)) || (isSearched && MATCHED_COLUMNS.has(column));
+      if (![...columns].every(isMeant)) return table;
+    }
+    for (const [table, columns] of this.#inBodies) {
+      const body = new Set([LOG_COLUMN, ...[...columnsOf(table).values()].map(({ column }) => column)]);
+      if (columns.symmetricDifference(body).size > 0) return table;
+    }
+    return undefined;
+  }
+
   reads(columnsOf: (view: string) => ReadonlyMap<string, ColumnRead>): readonly ColumnRead[] {
     const reads = new Map<string, ColumnRead>();
     const add = (read: ColumnRead) => reads.set(`${read.table}.${read.column}`, read);
@@ -120,9 +157,6 @@ class Looks {
         else for (const bodyColumn of this.#inBodies.get(view) ?? []) add({ table: view, column: bodyColumn });
       }
     }
-    // What looks like the body of a view, and no view was read: the statement named the table itself.
-    for (const [table, columns] of this.#inBodies)
-      if (!this.#ofViews.has(table) && !this.#direct.has(table)) for (const column of columns) add({ table, column });
     return [...reads.values()];
   }
 }
