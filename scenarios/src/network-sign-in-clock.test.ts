@@ -97,7 +97,8 @@ test('[I29 I30] half-open after sleep, hidden by buffered bytes: the socket is g
   await bench.until('there, without waiting for anything', () => ben.titles().length === 3 && isLive(ben), 25_000);
 });
 
-// Seen to fail with judge-event.ts refusing what was written more than five minutes from the ledger's own time.
+// Seen to fail with judge-event.ts refusing what was written more than five minutes from the ledger's own time, and with
+// `#undo` of replica-store.ts keeping what a failed transaction had written.
 test('[I08 I29] clock skew stops sync without explanation: any clock of any device or the ledger syncs, and a failed batch moves nothing', async () => {
   for (const skewMs of [MINUTE, -MINUTE, 60 * MINUTE, -86_400_000, 10 * YEAR, -10 * YEAR]) {
     const browser = createBrowser(1, { ledgerSkewMs: skewMs === MINUTE ? 10 * YEAR : 0 });
@@ -123,6 +124,15 @@ test('[I08 I29] clock skew stops sync without explanation: any clock of any devi
   }
   failedBatch();
 });
+
+function refusing(device: Device, row: string, work: () => unknown): void {
+  const [table, when] = row.split(' WHEN ');
+  device.database.exec(
+    `CREATE TEMP TRIGGER refusing BEFORE INSERT ON main.${table} WHEN ${when} BEGIN SELECT RAISE(FAIL, 'refused'); END`,
+  );
+  expect(work).toThrow('refused');
+  device.database.exec('DROP TRIGGER temp.refusing');
+}
 
 /** The last message of a batch fails, here and in a page; nothing of what came before it is left. */
 function failedBatch(): void {
@@ -150,6 +160,12 @@ function failedBatch(): void {
     ]);
     expect(ana.state.commit(batch).ok).toBe(false);
     expect(contentsOf(ana.file)).toBe(before);
+    // Both are fine now, and the medium refuses the last row when the others are written.
+    const good = ana.request([create('n1'), create('n2')]);
+    refusing(ana, `hf_event WHEN new.version = ${page.events.length}`, () => ana.state.ingest(page));
+    refusing(ana, "note WHEN new.title = 'n2'", () => ana.state.commit(good));
+    expect(contentsOf(ana.file)).toBe(before);
+    expect(ana.state.counts().unsent).toBe(0);
     ana.pullAll(ledger);
     expect(ana.head).toBe(5);
   } finally {

@@ -109,22 +109,26 @@ test.each(STARTS.map((signals) => [signals]))(
   },
 );
 
-test('[I04 I22] two hosts on one queue: the one that was outranked sends nothing', async () => {
+// Seen to fail with all three fences letting everybody pass: `#fence` of replica-store.ts, `isStale` of coordinator-fence.ts and
+// `isOurs` of coordinator-issue.ts. Any one of them is enough.
+test('[I04 I22] two hosts on one queue: the one that is outranked while it asks sends nothing', async () => {
   using field = await createField(12);
   const [ana] = pair(field);
   goOffline(ana);
   for (let at = 0; at < 5; at += 1) createNote(ana, `offline ${at}`);
+  const before = ana.pushes.length;
   const sent: string[] = [];
+  const second = addDevice(field.world, 'ana', 'second-host');
+  second.openDatabase = () => openNodeDatabase({ file: ana.file });
   field.intercept((request, next) => {
+    // The first host has asked, and would push as soon as it is answered.
+    if (second.engine === null) second.start();
     if (isPush(request)) for (const { requestId } of JSON.parse(request.body).operations) sent.push(requestId);
     return next();
   });
-  const second = addDevice(field.world, 'ana', 'second-host');
-  second.openDatabase = () => openNodeDatabase({ file: ana.file });
-  second.start();
   goOnline(ana);
   await field.pass();
-  expect([sent.length, new Set(sent).size]).toEqual([5, 5]);
+  expect([ana.pushes.length - before, sent.length, new Set(sent).size]).toEqual([0, 5, 5]);
   expect(ana.engine?.sync.status.phase).toBe('stopped');
   ana.crash();
   await field.pass();
@@ -393,6 +397,7 @@ test('[I21 I29] another tab finishes my request: the tab that slept, and one tha
   await field.pass(10_000);
 });
 
+// Seen to fail with sync-engine.ts kicking no lane after a commit.
 test.each([1, 10, 1_000])(
   '[I29] deadlock on replay of pending writes at start: %s rows, a subscriber that reads and writes, slow storage',
   async (count) => {
@@ -413,15 +418,23 @@ test.each([1, 10, 1_000])(
       return new Proxy(inner, { get: (target, name) => (name === 'prepare' ? prepare : Reflect.get(target, name)) });
     };
     ana.start();
-    let heard = 0;
-    ana.engine?.sync.subscribe(() => {
-      heard += 1;
+    /** Written before anything is replayed, in the middle of it, and when it is told to be over. */
+    const moments = new Set<string>();
+    const by = (moment: string): void => {
+      if (moments.has(moment)) return;
+      moments.add(moment);
+      createNote(ana, `by the subscriber, ${moment}`);
+    };
+    ana.engine?.sync.subscribe(({ phase, unsent }) => {
       titles(ana);
-      if (heard === 1) createNote(ana, 'by the subscriber');
+      by('first');
+      if (headOf(ana) > 0) by('once something is there');
+      if (phase === 'live' && unsent === 0) by('at the end');
     });
-    for (let seconds = 0; seconds < 60 && headOf(ana) <= count; seconds += 1) await field.pass(1_000);
-    expect(headOf(ana)).toBe(count + 1);
-    expect(heard).toBeGreaterThan(0);
+    const isSent = () => moments.size === 3 && headOf(ana) === count + 3;
+    // Sooner than any poll would find it.
+    for (let seconds = 0; seconds < 5 && !isSent(); seconds += 1) await field.pass(1_000);
+    expect([moments.size, headOf(ana)]).toEqual([3, count + 3]);
     await field.pass();
     await field.expectHealthy();
   },
