@@ -321,6 +321,35 @@ describe('a ledger that has lost acknowledged work', () => {
     expect(wholeAction(ledger, replacement).sort()).toEqual(['i delete', 'k update', 'n create']);
   });
 
+  test('[HL4 OB6] what a person decided for is offered with what others had done of it before the decision', () => {
+    const before = new TinyLedger(nodeDigest);
+    const [ana, ben] = [device(1), device(2, 'ben')];
+    for (const one of [ana, ben]) one.bootstrap(before);
+    for (const id of ['i', 'k']) ana.create('issue', { title: 'A' }, id);
+    ana.settle(before);
+    ben.settle(before);
+    ana.commit([
+      { do: 'delete', entity: 'issue', id: 'i' },
+      { do: 'update', entity: 'issue', id: 'k', set: { title: 'Ana' } },
+    ]);
+    ben.update('issue', 'k', { title: 'Ben' });
+    ben.delete('issue', 'i');
+    ben.settle(before);
+    ana.settle(before);
+    ana.state.resolve({ ids: [ana.state.desk()[0]?.id ?? ''], choice: 'mine' });
+    ben.create('issue', { title: 'more' });
+    ben.settle(before);
+    ana.settle(before);
+    const replacement = before.events.find(({ version }) => version === 6)?.actionId ?? '';
+    expect(wholeAction(before, replacement)).toEqual(['k update']);
+    const ledger = before.restoredTo(2);
+    expect(ana.handshake(ledger)).toMatchObject({ commonVersion: 2 });
+    ana.adopt(ledger);
+    ana.settle(ledger);
+    expect([ana.state.desk(), ana.state.counts().unsent]).toEqual([[], 0]);
+    expect(wholeAction(ledger, replacement)).toEqual(['i delete', 'k update']);
+  });
+
   test('[HL4 LG4] an action that is whole again has its events in their order, and its chains as they were', () => {
     const made = fc.array(fc.record({ entity: fc.constantFrom('a', 'b', 'c'), isDone: fc.boolean() }), {
       maxLength: 8,

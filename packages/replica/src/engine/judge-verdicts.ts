@@ -13,8 +13,8 @@ import {
   uuidv7,
 } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
-import { headOf, type JudgeFacts } from './judge-facts.ts';
-import { keepDone } from './kept-drafts.ts';
+import type { JudgeFacts } from './judge-facts.ts';
+import { doneAt, keepDone } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
 import type { OutboxRow } from './outbox-row.ts';
@@ -59,7 +59,7 @@ export class Verdicts {
           // Theirs did all of it: it is in the log, by other hands. Or it was decided against, and its author is told.
           const { log } = row;
           const isTheirs = verdict.notices.length === 0;
-          const version = this.#doneAt(row);
+          const version = doneAt(this.#store, row);
           for (const notice of verdict.notices) this.#desk.tell(row, notice);
           if (!this.#keepDone(entities, row, { events: [], notices: verdict.notices })) return;
           this.#outbox.closeAs(entities, row, isTheirs ? { state: 'ordered', log, version } : { state: 'discarded' });
@@ -100,7 +100,7 @@ export class Verdicts {
       this.#desk.open(row, 'clash', fault, this.#bothSides(entities, row));
       return false;
     }
-    const version = this.#doneAt({ log: row.log, drafts: gone });
+    const version = doneAt(this.#store, { log: row.log, drafts: gone });
     keepDone(this.#store, row, { gone: new Set(gone.map(({ id }) => id)), against, version });
     return true;
   }
@@ -143,18 +143,6 @@ export class Verdicts {
     let own = prior;
     for (let below = own; below !== undefined; below = this.#facts.priorOf(below)) own = below;
     return own;
-  }
-
-  /** The newest version of what it touches: what did it lies there or below. The head, where that came without events. */
-  #doneAt({ log, drafts }: Pick<OutboxRow, 'log' | 'drafts'>): number {
-    const head = headOf(this.#store, log);
-    const newest = this.#store.database.prepare(
-      'SELECT max(version) AS version FROM main.hf_event WHERE log = ? AND type = ? AND entity = ?',
-    );
-    const versions = drafts.map(
-      ({ entityType, entityId }) => newest.get(log, entityType, entityId)?.['version'] ?? head,
-    );
-    return Math.max(...(versions as readonly number[]));
   }
 
   /** What is confirmed here is not what the ledger has: from HL1 until its state is adopted (HL4). */

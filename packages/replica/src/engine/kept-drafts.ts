@@ -1,4 +1,5 @@
 import { canonical, type EventDraft, type Json } from '@holdfast/core';
+import { headOf } from './judge-facts.ts';
 import type { OutboxRow } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
 
@@ -57,6 +58,29 @@ export function keepDone(
 }
 
 type Ids = ReadonlySet<string>;
+
+/** The newest version of what they touch: what did them lies there or below. The head, where that came without events. */
+export function doneAt(store: ReplicaStore, { log, drafts }: Pick<OutboxRow, 'log' | 'drafts'>): number {
+  const head = headOf(store, log);
+  const newest = store.database.prepare(
+    'SELECT max(version) AS version FROM main.hf_event WHERE log = ? AND type = ? AND entity = ?',
+  );
+  const versions = drafts.map(({ entityType, entityId }) => newest.get(log, entityType, entityId)?.['version'] ?? head);
+  return Math.max(...(versions as readonly number[]));
+}
+
+/**
+ * Of an action that a person decided for, what its replacement did not have to say again, because others had done it: whole
+ * entities only. It stands before what the replacement says.
+ */
+export function keepLeftOut(store: ReplicaStore, closed: OutboxRow, replacement: OutboxRow): void {
+  const said = new Set(replacement.drafts.map(({ entityType, entityId }) => `${entityType} ${entityId}`));
+  const left = closed.drafts.filter(({ entityType, entityId }) => !said.has(`${entityType} ${entityId}`));
+  if (left.length === 0) return;
+  const gone = new Set(left.map(({ id }) => id));
+  const version = doneAt(store, { log: closed.log, drafts: left });
+  keepDone(store, { ...replacement, drafts: [...left, ...replacement.drafts] }, { gone, against: new Set(), version });
+}
 
 /** In their places, with what is left of the action in the places between. */
 function inPlaces(

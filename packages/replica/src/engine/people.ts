@@ -15,7 +15,7 @@ import type { DeskWriter } from './desk.ts';
 import { stop } from './fault-error.ts';
 import { inverseOf } from './inverse.ts';
 import type { Judge } from './judge.ts';
-import { moveDone } from './kept-drafts.ts';
+import { keepLeftOut, moveDone } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
 import { BY_ACTION } from './outbox-index.ts';
@@ -101,10 +101,12 @@ function resolveOne(parts: PeopleParts, entry: DeskRow, choice: Choice): void {
     ...(row.label === null ? {} : { label: row.label }),
   });
   store.database.prepare(`UPDATE main.hf_outbox SET replaces = ? WHERE ${BY_ACTION}`).run(row.actionId, actionId);
+  const replacement = outbox.byAction(actionId);
   moveDone(store, row.log, row.actionId, actionId);
+  if (choice === 'mine' && replacement !== undefined) keepLeftOut(store, row, replacement);
   carryUndoOver(parts, row.actionId, actionId, inverse());
   entities.flush();
-  parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, outbox.byAction(actionId)), row);
+  parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, replacement), row);
 }
 
 /** Closes work without a batch in its place; what was made on it is judged again (ST3). */
