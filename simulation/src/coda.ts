@@ -2,6 +2,7 @@ import type { SeededRandom } from '@holdfast/replica/testing';
 import { checkStep } from './check-step.ts';
 import { HOSTS } from './plays-hosts.ts';
 import { NETWORK, STALE_ANSWERS } from './plays-network.ts';
+import { PROMISES } from './plays-promises.ts';
 import { QUARRELS } from './plays-quarrels.ts';
 import { STALLS } from './plays-stalls.ts';
 import { probeLedger } from './probes.ts';
@@ -23,7 +24,7 @@ export interface Play {
   play(stage: Stage): Promise<void>;
 }
 
-export const PLAYS: readonly Play[] = [...QUARRELS, ...NETWORK, ...STALE_ANSWERS, ...STALLS, ...HOSTS];
+export const PLAYS: readonly Play[] = [...QUARRELS, ...NETWORK, ...STALE_ANSWERS, ...STALLS, ...HOSTS, ...PROMISES];
 
 /** One seed in four; never where something is not healed, or history may be cut. Drawn apart from the storm. */
 export function hasCoda(world: World): boolean {

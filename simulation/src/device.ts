@@ -174,6 +174,12 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       watchOutbox(opened.database);
       watchAside(opened.database, waited);
       rows.set(opened, watchRows(opened.database, flawed));
+      // At every change, not only at every tenth step: what a status says is what a person sees.
+      opened.sync.subscribe(({ logs }) => {
+        for (const { log, phase, head, ledgerHead } of logs)
+          if (phase === 'live' && ledgerHead !== null && head < ledgerHead)
+            flawed({ invariant: 'I30', what: `${log} says live at ${head} of ${ledgerHead}` });
+      });
       opened.sync.start();
     } catch (cause) {
       clock.stop();

@@ -59,7 +59,7 @@ export async function checkRepeats(
 }
 
 /** The results of the operations; none where the request as a whole was refused. */
-async function sendAgain(world: Examined, { url, headers }: SentPush, body: string): Promise<readonly Result[]> {
+export async function sendAgain(world: Examined, { url, headers }: SentPush, body: string): Promise<readonly Result[]> {
   const signal = { aborted: false, addEventListener: () => undefined, removeEventListener: () => undefined };
   // The ledger gathers what comes on the clock of the world: it answers once that moves.
   let text: string | null = null;

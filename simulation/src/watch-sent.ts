@@ -1,4 +1,4 @@
-import { type Database, type EventDraft, HEADERS, type WireRequest } from '@holdfast/core';
+import { type Database, type EventDraft, HEADERS, LIMITS, type WireRequest } from '@holdfast/core';
 import type { Violation } from './violation.ts';
 
 /**
@@ -25,6 +25,9 @@ export function createSentWatch(found: (violation: Omit<Violation, 'device'>) =>
   const sentAs = new Map<string, string>();
 
   const noteIds = (operations: readonly Operation[]): void => {
+    const size = operations.reduce((sum, { events }) => sum + JSON.stringify(events).length, 0);
+    if (operations.length > 1 && size > LIMITS.pageBytesMax)
+      found({ invariant: 'I28', what: `a push holds ${operations.length} operations of ${size} bytes together` });
     for (const { requestId, actionId, events } of operations) {
       const bytes = JSON.stringify(events);
       const before = sentAs.get(bytes);
