@@ -18,6 +18,18 @@ test('[CM5 LK2] a tab that is killed in the middle of a commit finds it decided 
   expect(repeated).toBeGreaterThan(0);
 });
 
+test('[OB6 CM7 LK1] a person in a tab decides what waits, takes back and makes again, and the tab shows what its host has', async () => {
+  const options = { faults: ['tab-people', 'partition', 'lateness'], lasting: null, coda: false } as const;
+  const done: Record<string, number> = {};
+  for (const seed of [1, 2, 3, 4, 5]) {
+    const { violations, counts } = await runSeed(seed, options);
+    expect(violations, replayCommand(seed, options)).toEqual([]);
+    for (const [what, times] of Object.entries(counts)) done[what] = (done[what] ?? 0) + times;
+  }
+  for (const what of ['undone', 'redone', 'committed', 'given up', 'ordered', 'resolved mine', 'resolved with a value'])
+    expect([what, done[`${what} in a tab`]]).toEqual([what, expect.any(Number)]);
+});
+
 test('[CM5 I18 I25] a tab that shows something else, or waits for ever, is found', async () => {
   const world = createWorld(7, { devices: 2, faults: [], logs: 1 });
   const [device] = world.devices as [(typeof world.devices)[number]];
