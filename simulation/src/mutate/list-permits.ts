@@ -73,7 +73,7 @@ export const PERMIT_MUTATIONS: readonly Mutation[] = [
     name: 'owed-pushed-as-new',
     fault: 'What is owed is not asked about first: new work overtakes it.',
     file: 'packages/replica/src/engine/sync/cycle.ts',
-    find: "  if (mayAsk && mayTry('recover') && parts.permits.owed(facts.log).length > 0) return 'recover';\n",
+    find: "  if (mayAsk && mayTry('recover') && owed.operations.length > 0) return 'recover';\n",
     replace: '',
     tests: ['packages/replica/src/engine/sync/answers.test.ts', 'packages/replica/src/engine/sync/loop.test.ts'],
   },

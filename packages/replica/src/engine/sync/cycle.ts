@@ -32,9 +32,10 @@ export interface CycleHooks {
   changed(): void;
 }
 
-type Next = 'recover' | 'bootstrap' | 'repair' | 'pull' | 'push';
+type Next = 'settle' | 'recover' | 'bootstrap' | 'repair' | 'pull' | 'push';
 
 const ACTIVITY: Readonly<Record<Next, Activity>> = {
+  settle: 'recovering',
   recover: 'recovering',
   bootstrap: 'bootstrapping',
   repair: 'repairing',
@@ -74,19 +75,22 @@ function chooseNext(parts: SyncParts, facts: LogFacts, inVain: InVain): Next | '
   const log = parts.state.log(facts.log);
   if (log === undefined || log.blocked !== null) return 'stand';
   if (!facts.isProven) return 'prove';
+  const owed = parts.permits.owed(facts.log);
   const mayTry = (next: Next): boolean => !inVain.has(next);
   const isRepair = mustRepair(log, facts);
   const isReadable = log.stage === 'visible' && !isRepair;
+  // Its request was given up when the state had come another way (a full disk, a forced switch).
+  if (isReadable && owed.state && mayTry('settle')) return 'settle';
   // Owed operations first; but reading never waits for them: where asking failed, pages come before the next try.
   if (facts.pushFailed && isReadable && isBehind(log, facts) && mayTry('pull')) return 'pull';
   // What is owed to a history that the ledger has lost is asked about once its new one is adopted (HL4).
   const mayAsk = log.stage === 'visible' && log.adopting !== true && mayPush(parts, facts);
-  if (mayAsk && mayTry('recover') && parts.permits.owed(facts.log).length > 0) return 'recover';
+  if (mayAsk && mayTry('recover') && owed.operations.length > 0) return 'recover';
   if (isRepair) return mayTry('repair') ? 'repair' : 'rest';
   if (log.stage !== 'visible') return mayTry('bootstrap') ? 'bootstrap' : 'rest';
   if (isBehind(log, facts) && mayTry('pull')) return 'pull';
   // What a page was to bring may have come another way: one that ends at the head closes what is owed (PM7).
-  if (mayTry('pull') && parts.permits.owesPull(facts.log)) return 'pull';
+  if (mayTry('pull') && owed.pull) return 'pull';
   if (mayAsk && mayTry('push') && parts.state.flowing(facts.log) > 0) return 'push';
   return 'rest';
 }
@@ -100,6 +104,8 @@ type TakenStep = Step | { readonly step: 'compare' };
 function takeStep(parts: SyncParts, facts: LogFacts, hooks: CycleHooks, next: Next): Promise<TakenStep> {
   const retryInMs = (retryAfterMs: number | null) => hooks.backoff.next(retryAfterMs);
   switch (next) {
+    case 'settle':
+      return Promise.resolve(settleState(parts, facts.log));
     case 'recover':
       return recoverOnce(parts, facts, retryInMs);
     case 'repair':
@@ -111,6 +117,12 @@ function takeStep(parts: SyncParts, facts: LogFacts, hooks: CycleHooks, next: Ne
     case 'push':
       return pushOnce(parts, facts, retryInMs);
   }
+}
+
+/** Nothing is asked: what was owed is here. */
+function settleState(parts: SyncParts, log: string): Step {
+  parts.write(() => parts.permits.settleByFirstState(log));
+  return { step: 'nothing' };
 }
 
 /** Null: go on. */

@@ -3,6 +3,7 @@ import { type LogFacts, sawHead } from './facts.ts';
 import { type HandshakeLog, handshake } from './handshake.ts';
 import type { Trigger, Verdict } from './loop.ts';
 import type { SyncParts } from './parts.ts';
+import { WHOLE_WORKSPACE } from './permits.ts';
 import type { AskedAs } from './request.ts';
 import type { Backoff } from './retry.ts';
 import type { Trouble } from './trouble.ts';
@@ -18,6 +19,8 @@ export interface LedgerCycleHooks {
   mayAsk(triggers: readonly Trigger[]): boolean;
   /** The ledger tells us of this log as things happen. */
   covers(log: string): boolean;
+  /** A permit of this log ended without an answer. */
+  owes(log: string): void;
   begin(): void;
   whole(trouble: Trouble, as: AskedAs | undefined): Promise<Verdict>;
   unreachable(trouble: Trouble): void;
@@ -34,7 +37,10 @@ export async function runLedgerCycle(
   triggers: readonly Trigger[],
 ): Promise<Verdict> {
   if (!hooks.mayAsk(triggers)) return { next: 'idle' };
-  settleOverdue(parts);
+  for (const log of settleOverdue(parts))
+    if (log === WHOLE_WORKSPACE) for (const facts of hooks.facts()) facts.isAskedAgain = true;
+    // A lane at rest does not know that something is owed now.
+    else hooks.owes(log);
   const isAsking = triggers.some((trigger) => ASKS_AGAIN.has(trigger));
   const isPoll = triggers.includes('poll') || triggers.includes('retry');
   for (const facts of hooks.facts()) if (isAsking || (isPoll && !hooks.covers(facts.log))) facts.isAskedAgain = true;
@@ -79,18 +85,19 @@ export async function runLedgerCycle(
   return open.length > asked.length ? { next: 'again' } : untilNextPoll(parts, hooks);
 }
 
-/** PM6, PM12: what nobody works on any more ends here, and its operations wait again under their request ids. */
-export function settleOverdue(parts: SyncParts): void {
-  settleOld(parts, { of: 'overdue', working: parts.working.permits });
+/** PM6, PM12: what nobody works on any more ends here, and its operations wait again under their request ids. Gives the logs. */
+export function settleOverdue(parts: SyncParts): readonly string[] {
+  return settleOld(parts, { of: 'overdue', working: parts.working.permits });
 }
 
-export function settleOld(parts: SyncParts, old: Parameters<SyncParts['permits']['settleOld']>[0]): void {
-  parts.write(() => {
-    const { queueAgain, blocked } = parts.permits.settleOld(old);
+export function settleOld(parts: SyncParts, old: Parameters<SyncParts['permits']['settleOld']>[0]): readonly string[] {
+  return parts.write(() => {
+    const { queueAgain, logs, blocked } = parts.permits.settleOld(old);
     if (queueAgain.length > 0) parts.state.markUnknown(queueAgain, { code: 'permit-expired' }, null);
     for (const log of blocked)
       if (parts.state.log(log)?.blocked === null) parts.state.block(log, { code: 'local-commit-invariant' });
     if (queueAgain.length > 0) parts.journal.write('recovered', { of: old.of, operations: queueAgain.length });
+    return logs;
   });
 }
 

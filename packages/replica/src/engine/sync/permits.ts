@@ -28,24 +28,32 @@ export interface Permits {
   confirmed(events: readonly { readonly requestId: string; readonly version: number }[]): void;
   /** Inside the work of the repair that swaps (PM9). */
   settleByRepair(permit: Permit): void;
-  /** In the transaction that makes a first state visible: pages of it that were owed. */
+  /** The state is whole: pages of it that were owed. In the transaction that makes it visible, or later where one ended late. */
   settleByFirstState(log: string): void;
   /** These stopped to wait for an answer: what was owed for them is known already. */
   answeredSince(operations: readonly { readonly requestId: string; readonly outcome: string }[]): void;
-  /** Request ids that open push obligations of this log name, each once. */
-  owed(log: string): readonly string[];
-  /** A pull of this log is owed. */
-  owesPull(log: string): boolean;
+  /** What is open of this log. */
+  owed(log: string): Owed;
   /** PM8, PM12: permits of earlier runs, and overdue ones that nobody works on. Their operations are queued again. */
   settleOld(
     old: { readonly of: 'earlier-instances' } | { readonly of: 'overdue'; readonly working: readonly string[] },
   ): {
     readonly queueAgain: readonly string[];
+    /** Of the permits that ended: something may be owed to them now. */
+    readonly logs: readonly string[];
     /** `local-commit-entered`, written by other code: these logs are blocked until a person looks (PM10). */
     readonly blocked: readonly string[];
   };
   /** PM14: one batch. True: there is more. */
   prune(): boolean;
+}
+
+export interface Owed {
+  /** Request ids that push obligations name, each once. */
+  readonly operations: readonly string[];
+  readonly pull: boolean;
+  /** A page of a state that is fetched whole. */
+  readonly state: boolean;
 }
 
 export interface PermitRequest {
@@ -113,15 +121,20 @@ export function createPermits(coordinator: Coordinator): Permits {
       }
     },
     owed: (log) => {
-      const owed = coordinator.obligations.open({ log }).filter((obligation) => obligation.class === 'push');
-      return [...new Set(owed.map(({ identity }) => identity))];
+      const open = coordinator.obligations.open({ log });
+      const pushes = open.filter((one) => one.class === 'push');
+      return {
+        operations: [...new Set(pushes.map(({ identity }) => identity))],
+        pull: open.some((one) => one.class === 'pull'),
+        state: open.some((one) => BRINGS_STATE.has(one.class)),
+      };
     },
-    owesPull: (log) => coordinator.obligations.open({ log }).some((obligation) => obligation.class === 'pull'),
     settleOld: (old) => {
       const { ended, untouched } =
         old.of === 'overdue' ? coordinator.expire(old.working) : coordinator.settleEarlierInstances();
       return {
         queueAgain: ended.flatMap(({ queueAgain }) => queueAgain),
+        logs: [...new Set(ended.map(({ permit }) => permit.log))],
         blocked: untouched.map(({ log }) => log),
       };
     },

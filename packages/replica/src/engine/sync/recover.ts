@@ -15,13 +15,15 @@ export async function recoverOnce(
 ): Promise<Step> {
   closeAnswered(parts, facts.log);
   const nowMs = parts.platform.clock.monotonic();
-  const owed = parts.permits.owed(facts.log).filter((requestId) => facts.sizes.waitsUntilMs(requestId) <= nowMs);
+  const owed = parts.permits
+    .owed(facts.log)
+    .operations.filter((requestId) => facts.sizes.waitsUntilMs(requestId) <= nowMs);
   if (owed.length === 0) return { step: 'nothing' };
   return pushOnce(parts, facts, retryInMs, owed);
 }
 
 /** A page or frame with an operation's own events can pass while its push is on the way, which is then owed in vain. */
 function closeAnswered(parts: SyncParts, log: string): void {
-  const answered = parts.state.answeredSince(parts.permits.owed(log));
+  const answered = parts.state.answeredSince(parts.permits.owed(log).operations);
   if (answered.length > 0) parts.write(() => parts.permits.answeredSince(answered));
 }

@@ -56,7 +56,8 @@ interface Swap {
 
 function swap(parts: SyncParts, facts: LogFacts, { page, permit }: Swap): PageOutcome {
   const isAdopting = parts.state.log(facts.log)?.adopting === true;
-  if (!isAdopting && parts.permits.owed(facts.log).length > 0) return { ok: false, fault: { code: 'not-ready' } };
+  if (!isAdopting && parts.permits.owed(facts.log).operations.length > 0)
+    return { ok: false, fault: { code: 'not-ready' } };
   parts.state.finishBootstrap(facts.log);
   if (facts.standing !== null) parts.state.recordStanding(facts.standing);
   parts.permits.settleByRepair(permit);

@@ -217,6 +217,7 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
         mayAsk: (given) => whole.mayAsk(given) && (cancelReconnect === NOTHING || !given.every(isPoll)),
         // A log that is blocked is asked about until that is over, though a socket may still tell of it.
         covers: (log) => live.covers(log) && state.log(log)?.blocked === null,
+        owes: (log) => lanes.get(log)?.loop.kick('proof'),
         begin: () => session.signal('begin'),
         whole: (trouble, as) => whole.ofLedger(trouble, as, ledger.backoff),
         unreachable: (trouble) => session.signal('unreachable', trouble.fault),
