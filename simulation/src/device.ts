@@ -24,10 +24,17 @@ import {
   type SeededRandom,
   type VirtualTime,
 } from '@holdfast/replica/testing';
-import { createEngineDevice, type EngineDevice, openNodeDatabase } from '@holdfast/replica/testing/engine';
+import {
+  createEngineDevice,
+  type EngineDevice,
+  FailingDatabase,
+  FailPlan,
+  openNodeDatabase,
+} from '@holdfast/replica/testing/engine';
 import { watchAside } from './aside.ts';
 import { watchOutbox } from './cells.ts';
 import { type Disk, onDisk, unlessFull } from './disk.ts';
+import { cutsOf, type JournalMark, markOf, watchSyncs } from './power.ts';
 import { keepingPushes, type SentPush } from './repeat.ts';
 import type { Violation } from './violation.ts';
 import { owedNothing, type RowWatch, watchRows } from './watch-rows.ts';
@@ -69,11 +76,21 @@ export interface SimulatedDevice<S extends Schema> {
   readonly mayBeBoth: Set<string>;
   /** Actions that waited for a person, or for work that did. */
   readonly waited: Set<string>;
+  /** From now on it answers for this commit (I01). */
+  isDurable(actionId: string): void;
   /** Told once when the host that runs now is gone. */
   readonly whenGone: Set<() => void>;
   /** The file is kept as it is now; `forget`: it is back at that moment, and what came since is not this file's. */
   keep(): void;
   forget(): void;
+  /** The process dies at its n-th statement from now, before or after that took effect. */
+  killSoon(nth: number, isRunFirst: boolean): void;
+  /** It is dead, or goes on to live. */
+  calmDown(): void;
+  /** Where its journal would end if the power went now. */
+  withoutPower(): ReturnType<typeof cutsOf>;
+  /** The journal ended there: what was committed later is not this file's. Gives how many commits that were. */
+  forgetAfter(bytes: number): number;
   /** How its next starts open the file, for a test that stands between the engine and SQLite. Null: as usual. */
   openDatabase: ((file: string) => Database) | null;
   /** In the log `main` unless said otherwise. */
@@ -112,6 +129,10 @@ export interface DeviceParts<S extends Schema> {
   readonly ledger: () => LedgerEndpoint;
   /** Followed besides `main`. */
   readonly logs?: readonly string[];
+  /** `killSoon` will be called. */
+  readonly mayBeKilled?: boolean;
+  /** `withoutPower` will be called. */
+  readonly mayLosePower?: boolean;
   /** Stands between the engine and SQLite. */
   readonly through?: (database: Database) => Database;
 }
@@ -142,6 +163,20 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   const mayBeBoth = new Set<string>();
   const waited = new Set<string>();
   let kept: ReadonlySet<string> = new Set();
+  const plan = new FailPlan();
+  let synced: JournalMark = { salt: '', bytes: 0 };
+  let endedAt: JournalMark = synced;
+  /** Where the journal ended when each commit had resolved. */
+  const durableAt = new Map<string, JournalMark>();
+  /** What only some worlds need costs something at each statement. */
+  const openFile = (): Database => {
+    const inner = openNodeDatabase({ file });
+    const mortal = parts.mayBeKilled === true ? new FailingDatabase(inner, plan) : inner;
+    const noteSync = () => {
+      synced = markOf(file);
+    };
+    return onDisk(through(parts.mayLosePower === true ? watchSyncs(mortal, noteSync) : mortal), disk);
+  };
   let clock = time.clockFor({ skewMs: 0 });
   let engine: EngineDevice | null = null;
   let starts = 0;
@@ -157,7 +192,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       account: parts.account,
       ...(parts.logs === undefined ? {} : { logs: parts.logs }),
       platform: { clock, random: random.fork(`start-${starts}`), digest: parts.platform.digest },
-      database: self.openDatabase?.(file) ?? onDisk(through(openNodeDatabase({ file })), disk),
+      database: self.openDatabase?.(file) ?? openFile(),
       token: tokenNow,
       // Before it can be lost on the way: what counts is that it left. A host that was outranked answers for itself.
       fetch: (url, request) => {
@@ -191,7 +226,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   /** What is durable from now on: it is accounted for to the end, and shown at once. */
   const note = (actionId: string): void => {
     if (engine === null) return;
-    resolved.add(actionId);
+    self.isDurable(actionId);
     const row = engine.database.prepare('SELECT drafts FROM main.hf_outbox WHERE action_id = ?').get(actionId);
     const drafts = JSON.parse((row?.['drafts'] as string | undefined) ?? '[]') as EventDraft[];
     said.set(actionId, drafts);
@@ -240,6 +275,34 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
         mayBeBoth.add(action);
         if (!kept.has(action)) resolved.delete(action);
       }
+    },
+    isDurable: (actionId) => {
+      resolved.add(actionId);
+      if (parts.mayLosePower === true) durableAt.set(actionId, markOf(file));
+    },
+    killSoon: (nth, isRunFirst) => {
+      if (engine === null || plan.isDead) return;
+      const cause = new Error('killed');
+      plan.arm(nth, { cause, isDeadAfter: true, isRunFirst, struck: () => void time.at(0, () => self.crash()) });
+    },
+    calmDown: () => {
+      if (plan.isDead) self.crash();
+      else plan.disarm();
+    },
+    withoutPower: () => {
+      endedAt = markOf(file);
+      return cutsOf(file, synced);
+    },
+    forgetAfter: (bytes) => {
+      let lost = 0;
+      for (const action of [...resolved]) {
+        const at = durableAt.get(action);
+        if (at === undefined || at.salt !== endedAt.salt || at.bytes <= bytes) continue;
+        mayBeBoth.add(action);
+        resolved.delete(action);
+        lost += 1;
+      }
+      return lost;
     },
     get clock() {
       return clock;
@@ -293,16 +356,18 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     start: () => {
       if (engine !== null) return;
       clock = time.clockFor({ skewMs: clock.skewMs });
-      engine = open();
+      // Where the disk is full it does not open, and is opened again later.
+      engine = unlessFull(open) ?? null;
     },
     takeOver: () => {
-      if (engine === null) return null;
+      if (engine === null || disk.isFull) return null;
       const before = engine;
       outranked.push(before);
       engine = open();
       return before;
     },
     crash: () => {
+      plan.revive();
       if (engine === null) return;
       clock.stop();
       network.cut();

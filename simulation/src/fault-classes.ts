@@ -22,6 +22,9 @@ export const FAULTS = [
   'revoke',
   'tab',
   'tab-people',
+  'kill',
+  'power-cut',
+  'disk-full',
   'rewind',
 ] as const;
 export type FaultClass = (typeof FAULTS)[number];

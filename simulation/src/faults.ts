@@ -1,5 +1,5 @@
 import type { SimulatedDevice } from './device.ts';
-import { clone, rewind, yesterday } from './file-faults.ts';
+import { clone, powerCut, rewind, yesterday } from './file-faults.ts';
 import { revoke, signOut, takeOver, transfer } from './hosts.ts';
 import { decide } from './people.ts';
 import { counted, type World, type WorldSchema } from './world.ts';
@@ -76,6 +76,13 @@ export function disturb(world: World, device: SimulatedDevice<WorldSchema>): voi
       return tab(world);
     case 'tab-people':
       return actInTabs(world);
+    case 'kill':
+      return device.killSoon(random.below(60) + 1, random.chance(0.5));
+    case 'power-cut':
+      return powerCut(world, device);
+    case 'disk-full':
+      device.disk.isFull = !device.disk.isFull;
+      return;
     case 'rewind':
       return rewind(world);
   }
@@ -118,6 +125,7 @@ export function heal(world: World): void {
       offline: false,
     });
     device.network.cut();
+    device.disk.isFull = false;
     device.start();
     device.engine?.sync.kick('online');
   }

@@ -1,4 +1,5 @@
 import { copyFileSync, cpSync, existsSync } from 'node:fs';
+import { writeImage } from './crash-kit/wal.ts';
 import { removeFile, type SimulatedDevice } from './device.ts';
 import { removeFolder } from './ledger.ts';
 import { addDevice, counted, type World, type WorldSchema } from './world.ts';
@@ -30,6 +31,18 @@ export function yesterday(world: World, device: SimulatedDevice<WorldSchema>): v
   copyReplica(kept, device.file);
   device.forget();
   counted(world, 'restored files');
+}
+
+/** F29: the machine is without power from one moment to the next: of what was not synced the last part is gone. */
+export function powerCut(world: World, device: SimulatedDevice<WorldSchema>): void {
+  if (device.engine === null) return;
+  const { image, cuts } = device.withoutPower();
+  const at = world.random.pick(cuts);
+  device.crash();
+  removeFile(device.file);
+  writeImage(device.file, { ...image, wal: image.wal.subarray(0, at) });
+  const lost = device.forgetAfter(at);
+  counted(world, lost > 0 ? 'power cuts that lost commits' : 'power cuts');
 }
 
 /** HL1: the ledger's files are copied once; later they are put back, and what it accepted since is gone there. */

@@ -45,9 +45,10 @@ export function decide(world: World, device: SimulatedDevice<WorldSchema>): void
   if (waiting.length === 0) return changeTheirMind(world, device);
   const entry = random.pick(waiting);
   const how = random.below(3);
-  const outcome =
+  const outcome = unlessFull(() =>
     how === 2
       ? state.discard([entry.id])
-      : state.resolve({ ids: [entry.id], choice: how === 0 ? 'mine' : 'theirs', revision: entry.revision });
-  if (outcome.ok) counted(world, ['resolved mine', 'resolved theirs', 'discarded'][how] as string);
+      : state.resolve({ ids: [entry.id], choice: how === 0 ? 'mine' : 'theirs', revision: entry.revision }),
+  );
+  if (outcome?.ok === true) counted(world, ['resolved mine', 'resolved theirs', 'discarded'][how] as string);
 }

@@ -71,7 +71,7 @@ export function createTab(parts: {
       ({ repeated }) => {
         if (page !== of || !unanswered.delete(action)) return;
         if (repeated) counts['commits repeated'] += 1;
-        device.resolved.add(action);
+        device.isDurable(action);
       },
       (cause: unknown) => {
         if (page !== of) return;

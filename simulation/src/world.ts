@@ -103,6 +103,8 @@ export function addDevice(world: World, account: string, name: string): Simulate
     platform: { digest: worldDigest },
     ledger: () => world.ledger,
     logs: world.logs,
+    mayBeKilled: world.faults.has('kill'),
+    mayLosePower: world.faults.has('power-cut'),
   });
   world.devices.push(device);
   return device;
