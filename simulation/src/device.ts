@@ -271,6 +271,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     },
     forget: () => {
       newestGeneration = 0;
+      sent.forget();
       for (const action of [...resolved]) {
         mayBeBoth.add(action);
         if (!kept.has(action)) resolved.delete(action);
@@ -294,6 +295,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       return cutsOf(file, synced);
     },
     forgetAfter: (bytes) => {
+      sent.forget();
       let lost = 0;
       for (const action of [...resolved]) {
         const at = durableAt.get(action);

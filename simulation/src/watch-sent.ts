@@ -9,6 +9,8 @@ import type { Violation } from './violation.ts';
 export interface SentWatch {
   /** `database`: of the host that runs now. */
   leaves(database: Database, request: { readonly url: string } & Pick<WireRequest, 'headers' | 'body'>): void;
+  /** The file is an older one, which does not know what it sent since. */
+  forget(): void;
 }
 
 interface Operation {
@@ -21,19 +23,19 @@ interface Operation {
 const KEPT_MAX = 2_000;
 
 export function createSentWatch(found: (violation: Omit<Violation, 'device'>) => void): SentWatch {
-  /** By the bytes of its events: the request id under which an operation was sent first. */
+  /** By the bytes of its events: the request id under which an operation was sent last. */
   const sentAs = new Map<string, string>();
 
-  const noteIds = (operations: readonly Operation[]): void => {
+  const noteIds = (database: Database, operations: readonly Operation[]): void => {
     const size = operations.reduce((sum, { events }) => sum + JSON.stringify(events).length, 0);
     if (operations.length > 1 && size > LIMITS.pageBytesMax)
       found({ invariant: 'I28', what: `a push holds ${operations.length} operations of ${size} bytes together` });
     for (const { requestId, actionId, events } of operations) {
       const bytes = JSON.stringify(events);
       const before = sentAs.get(bytes);
-      if (before !== undefined && before !== requestId)
+      if (before !== undefined && before !== requestId && !wasRefused(database, before))
         found({ invariant: 'I21', what: `${actionId} was sent as ${before}, and as it was once more as ${requestId}` });
-      if (sentAs.size < KEPT_MAX) sentAs.set(bytes, before ?? requestId);
+      if (before !== undefined || sentAs.size < KEPT_MAX) sentAs.set(bytes, requestId);
     }
   };
 
@@ -47,11 +49,20 @@ export function createSentWatch(found: (violation: Omit<Violation, 'device'>) =>
         found({ invariant: 'I20', what: `a request left under permit ${number}, which is ${permit?.['state']}` });
       if (!url.endsWith('/push') || body === undefined) return;
       const { operations } = JSON.parse(body) as { readonly operations: readonly Operation[] };
-      noteIds(operations);
+      noteIds(database, operations);
       for (const what of sentTooEarly(database, operations)) found({ invariant: 'I17', what });
     },
+    forget: () => sentAs.clear(),
   };
 }
+
+/** OB3: after a definite answer it goes out under a new id, and may be as it was: what it lacked has come. */
+const wasRefused = (database: Database, requestId: string): boolean =>
+  database
+    .prepare(
+      `SELECT 1 FROM main.hf_permit_operation WHERE request_id = ? AND outcome ->> '$.status' <> 'accepted' LIMIT 1`,
+    )
+    .get(requestId) !== undefined;
 
 /** Operations whose predecessor stays behind: it waits for something, or for a person, and is not in front of them here. */
 function sentTooEarly(database: Database, operations: readonly Operation[]): readonly string[] {
