@@ -235,6 +235,12 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     if (last !== undefined && last['action_id'] !== actionId) return;
     for (const what of notShown(engine.database, drafts)) flawed({ invariant: 'I18', what });
   };
+  /** The process answers nobody any more. */
+  const cutOff = (): void => {
+    network.cut();
+    for (const tell of self.whenGone) tell();
+    self.whenGone.clear();
+  };
   const self: SimulatedDevice<S> = {
     name,
     openDatabase: null,
@@ -284,7 +290,12 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     killSoon: (nth, isRunFirst) => {
       if (engine === null || plan.isDead) return;
       const cause = new Error('killed');
-      plan.arm(nth, { cause, isDeadAfter: true, isRunFirst, struck: () => void time.at(0, () => self.crash()) });
+      const struck = (): void => {
+        // What it is in the middle of goes on to throw, and nobody hears of it.
+        cutOff();
+        time.at(0, () => self.crash());
+      };
+      plan.arm(nth, { cause, isDeadAfter: true, isRunFirst, struck });
     },
     calmDown: () => {
       if (plan.isDead) self.crash();
@@ -372,11 +383,9 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       plan.revive();
       if (engine === null) return;
       clock.stop();
-      network.cut();
       for (const host of [...outranked.splice(0), engine]) host.abandon();
       engine = null;
-      for (const tell of self.whenGone) tell();
-      self.whenGone.clear();
+      cutOff();
     },
     close: async () => {
       if (engine === null) return;

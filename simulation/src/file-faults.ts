@@ -39,6 +39,8 @@ export function powerCut(world: World, device: SimulatedDevice<WorldSchema>): vo
   const { image, cuts } = device.withoutPower();
   const at = world.random.pick(cuts);
   device.crash();
+  // Nobody on this machine hears any more what was answered a moment ago.
+  for (const tab of world.tabs) if (tab.device === device) tab.kill();
   removeFile(device.file);
   writeImage(device.file, { ...image, wal: image.wal.subarray(0, at) });
   const lost = device.forgetAfter(at);
