@@ -65,3 +65,35 @@ test('[SC10 SC5 I12] rows put without a place are in the middle on every device,
     return entities.map(({ fields }) => fields).sort((a, b) => (a.card < b.card ? -1 : 1));
   }
 });
+
+const todos = defineSchema({ todo: entity({ title: text(), list: text({ default: 'a' }), rank: rank() }) });
+
+test('[SC10] rows that one commit puts at one place stand in the order in which they were put', async () => {
+  await using world = await createWorld({ schema: todos, seed: 72 });
+  const { replica } = await world.device('ana');
+  const shown = () => replica.query((db) => db.selectFrom('todo').selectAll().orderBy('rank'));
+  const line = async () => (await shown()).map(({ title }) => title).join('');
+
+  await replica.commit((tx) => {
+    for (const title of 'abcdef') tx.todo.create({ title, rank: { at: 'end' } });
+  });
+  expect(await line()).toBe('abcdef');
+  const [a, b] = await shown();
+  if (a === undefined || b === undefined) throw new Error('two rows');
+  await replica.commit((tx) => {
+    for (const title of '12345') tx.todo.create({ title, rank: { after: a, before: b } });
+    for (const title of 'xy') tx.todo.create({ title, rank: { at: 'start' } });
+  });
+  expect(await line()).toBe('yxa12345bcdef');
+
+  // A neighbour that the same commit has moved stands where it is now.
+  const c = (await shown()).find(({ title }) => title === 'c');
+  if (c === undefined) throw new Error('a row');
+  await replica.commit((tx) => {
+    tx.todo.update(a, { rank: { at: 'end' } });
+    tx.todo.update(c, { rank: { after: a, before: null } });
+    tx.todo.create({ title: '-', rank: { after: a, before: c } });
+    tx.todo.create({ title: '.', rank: { at: 'end' } });
+  });
+  expect(await line()).toBe('yx12345bdefa-c.');
+});

@@ -9,8 +9,8 @@ import {
   ownValue,
   type RecordedChange,
   RUN_TIME_TYPE,
-  rankBetween,
 } from '@holdfast/core';
+import type { CommitRanks } from './commit-rank.ts';
 import { definitionChange, definitionNeeded } from './commit-type.ts';
 import { stop } from './fault-error.ts';
 import type { LocalEntities, LocalEntity } from './local.ts';
@@ -44,6 +44,7 @@ export interface ChangeParts {
   readonly now: HeldState | undefined;
   /** What this commit has made of entities so far: their rows do not say it yet. */
   readonly touched: ReadonlyMap<string, Touched>;
+  readonly ranks: CommitRanks;
   readonly issues: Issue[];
 }
 
@@ -242,36 +243,18 @@ function placed(
   model: EntityModel,
   places: Readonly<Record<string, JsonObject>> | undefined,
 ): Record<string, Json> {
+  const { store, log, touched } = parts;
+  const presentIn = (field: ColumnModel) => (id: string) => {
+    const { fields } = touched.get(`${model.type} ${id}`)?.now ?? store.tableOf(model.type).read(log, id)?.state ?? {};
+    return ownValue(fields, field.wire) as string | undefined;
+  };
   const ranks: Record<string, Json> = {};
   for (const [name, place] of Object.entries(places ?? {})) {
     const field = column(parts, model, name);
-    if (field !== undefined) ranks[name] = rankFor(parts, model, field, place);
+    if (field !== undefined)
+      ranks[name] = parts.ranks.make({ model, field, id: parts.change.id, place, present: presentIn(field) });
   }
   return ranks;
-}
-
-/** The key, from the neighbours' ranks as they are now, not as they were drawn. */
-function rankFor(parts: ChangeParts, model: EntityModel, field: ColumnModel, place: JsonObject): string {
-  const { store, log } = parts;
-  const table = `main.${quoted(model.type)}`;
-  const rank = quoted(field.wire);
-  const edge = (order: 'ASC' | 'DESC'): string | null => {
-    const row = store.database
-      .prepare(
-        `SELECT ${rank} AS r FROM ${table} WHERE _log = ? AND _id <> ? AND ${rank} IS NOT NULL ORDER BY ${rank} ${order} LIMIT 1`,
-      )
-      .get(log, parts.change.id);
-    return (row?.['r'] as string | undefined) ?? null;
-  };
-  if (place['at'] === 'start') return rankBetween(null, edge('ASC'), store.platform.random);
-  if (place['at'] === 'end') return rankBetween(edge('DESC'), null, store.platform.random);
-  const present = (side: Json | undefined): string | null => {
-    if (typeof side !== 'object' || side === null) return null;
-    const { id, rank: drawn } = side as { readonly id?: string; readonly rank?: string };
-    const row = id === undefined ? undefined : store.tableOf(model.type).read(log, id);
-    return (ownValue(row?.state.fields, field.wire) as string | undefined) ?? drawn ?? null;
-  };
-  return rankBetween(present(place['after']), present(place['before']), store.platform.random);
 }
 
 // ── refs (SC9) ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ import {
   uuidv7,
 } from '@holdfast/core';
 import { type Changed, type FieldNames, makeChange } from './commit-change.ts';
+import { CommitRanks } from './commit-rank.ts';
 import { declareDefined } from './commit-type.ts';
 import { stop } from './fault-error.ts';
 import { inverseOf } from './inverse.ts';
@@ -82,6 +83,7 @@ export function commitInside(parts: CommitParts, request: CommitRequest): Commit
     return made;
   };
 
+  const ranks = new CommitRanks(store, request.log);
   const issues: Issue[] = [];
   const drafts: EventDraft[] = [];
   const needs = new Set<string>();
@@ -104,6 +106,7 @@ export function commitInside(parts: CommitParts, request: CommitRequest): Commit
       entity: one.entity,
       now: one.now,
       touched: working,
+      ranks,
       issues,
     });
     // What a deletion asks of those who refer to it is part of the same commit (SC9).
