@@ -20,8 +20,10 @@ export const foldPlainly = (events: readonly StoredEvent[]): ReadonlyMap<string,
 /** The fields of every live entity of one type, by id. */
 export function foldFields(events: readonly StoredEvent[], type: string): ReadonlyMap<string, Record<string, Json>> {
   const entities = new Map<string, Record<string, Json>>();
-  for (const { entityType, entityId, change } of events) {
+  for (const { entityType, entityId, entityVersion, change } of events) {
     if (entityType !== type) continue;
+    // Equal creates count as one: what came of the first stands.
+    if (change.op === 'create' && entityVersion > 1) continue;
     if (change.op === 'delete') entities.delete(entityId);
     else if (change.op === 'create' || change.op === 'restore') entities.set(entityId, { ...change.fields });
     else doChange(entities.get(entityId), change);

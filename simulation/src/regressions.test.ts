@@ -152,6 +152,16 @@ test.each([
   ],
   [25, 'disk-full', 'a push that is given up while its lane rests is asked about (PM7, PM12)'],
   [195, 'disk-full, lateness, people', 'a page of a state that came whole meanwhile is owed no more (PM7)'],
+  [
+    4000170,
+    'partition, one-way, doubling, portal, ledger-restart, skew, yesterday, people, sign-out, revoke, tab-people, kill, power-cut',
+    'what waits for an answer of its own does not go out because what it was made on was discarded (ST3, OB6)',
+  ],
+  [
+    4000161,
+    'crash, one-way, loss, doubling, lateness, ledger-restart, clock-jump, clone, sign-out, take-over, transfer, revoke, tab, tab-people, power-cut',
+    'an equal create after a deletion is the same as the first, and has no effect',
+  ],
   [210, 'disk-full, lateness, people, transfer, crash', 'a handshake that is given up is made again (PM7, PM12)'],
 ] as const)('[I13 I21 I29] seed %i (%s): %s', async (seed, drawn, _what) => {
   const faults = FAULTS.filter((fault) => drawn.split(', ').includes(fault));

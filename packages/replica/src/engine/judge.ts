@@ -51,11 +51,14 @@ export class Judge {
   /** Rows passed over in this round, because part of their chain is on its way. */
   readonly #passed: number[] = [];
 
-  /** ST3: what depends on a batch that a person has closed. `resolved` says what came in its place. */
+  /**
+   * ST3: what depends on a batch that a person has closed. `resolved` says what came in its place. What is set aside itself
+   * waits for an answer of its own (OB6).
+   */
   rejudge(entities: LocalEntities, dependents: readonly OutboxRow[], resolved: Resolved, closed: OutboxRow): void {
     if (dependents.length === 0) return;
     // What holds stands behind what it now builds on: all of it goes to the end, in its order.
-    const own = dependents.filter(({ log }) => log === closed.log);
+    const own = dependents.filter(({ log, state }) => log === closed.log && LOCAL_STATES.has(state));
     if (own.length > 0) {
       const verdicts = this.#verdicts(entities, own, { resolved, closed });
       const moved = own.map((row) => this.#outbox.toEnd(entities, row));
