@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { AskedWrongly, readOptions, runCommand, wholeNumber } from './asked-wrongly.ts';
 import { unreachableCells, writeCells, writeSample } from './coverage.ts';
 import { FAULTS, type FaultClass } from './fault-classes.ts';
 import { LASTING, type LastingKind } from './lasting.ts';
@@ -14,7 +14,7 @@ const USAGE = `npm run simulate -- [--seeds N | --hours H] [--from S] [--faults 
 faults: ${FAULTS.join(', ')}
 lasting: ${LASTING.join(', ')}; drawn for one seed in five`;
 
-const { values } = parseArgs({
+const OPTIONS = {
   options: {
     seeds: { type: 'string' },
     hours: { type: 'string' },
@@ -34,14 +34,20 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
+} as const;
+
+type Values = ReturnType<typeof readOptions<typeof OPTIONS>>;
+
+await runCommand(USAGE, async () => {
+  const values = readOptions(OPTIONS);
+  if (!values.help) return (await main(values)) ? 0 : 1;
+  console.log(USAGE);
+  return 0;
 });
 
-if (values.help) console.log(USAGE);
-else process.exitCode = (await main()) ? 0 : 1;
-
 /** True: every promise held. */
-async function main(): Promise<boolean> {
-  const options = readOptions();
+async function main(values: Values): Promise<boolean> {
+  const options = seedOptions(values);
   const say = values.json ? () => {} : (line: string) => console.log(line);
   const results: SeedResult[] = [];
   const started = performance.now();
@@ -50,7 +56,8 @@ async function main(): Promise<boolean> {
   const progress = createProgress({
     stream: process.stderr,
     nowMs: () => performance.now(),
-    total: values.hours === undefined || values.seeds !== undefined ? Number(values.seeds ?? 100) : null,
+    total:
+      values.hours === undefined || values.seeds !== undefined ? wholeNumber('seeds', values.seeds ?? '100', 1) : null,
   });
   const tell = (result: SeedResult): void => {
     results.push(result);
@@ -62,9 +69,9 @@ async function main(): Promise<boolean> {
     }
     progress.tell({ done: results.length, failed: failures, steps });
   };
-  const seeds = seedsToRun(started);
+  const seeds = seedsToRun(values, started);
   if (values.trace) for (const seed of seeds) tell(await runSeed(seed, { ...options, trace: say }));
-  else await createPool(...optionalNumber('workers')).run(seeds, options, tell);
+  else await createPool(...optionalNumber(values, 'workers')).run(seeds, options, tell);
   progress.clear();
 
   const failed = results.filter(({ violations }) => violations.length > 0).sort((a, b) => a.seed - b.seed);
@@ -85,7 +92,7 @@ async function main(): Promise<boolean> {
     console.log(
       JSON.stringify({
         ...summary,
-        from: Number(values.from),
+        from: wholeNumber('from', values.from),
         seconds,
         failed: failed.map(({ seed, faults, lasting, violations }) => ({
           seed,
@@ -108,18 +115,20 @@ function sayFailed(say: (line: string) => void, result: SeedResult, command: str
 }
 
 /** A number of seeds, or as many as begin within some hours of real time. */
-function* seedsToRun(startedMs: number): Generator<number> {
-  const from = Number(values.from);
+function* seedsToRun(values: Values, startedMs: number): Generator<number> {
+  const from = wholeNumber('from', values.from);
   const untilMs = values.hours === undefined ? null : startedMs + Number(values.hours) * 3_600_000;
   const last =
-    untilMs === null || values.seeds !== undefined ? from + Number(values.seeds ?? 100) : Number.MAX_SAFE_INTEGER;
+    untilMs === null || values.seeds !== undefined
+      ? from + wholeNumber('seeds', values.seeds ?? '100', 1)
+      : Number.MAX_SAFE_INTEGER;
   for (let seed = from; seed < last && (untilMs === null || performance.now() < untilMs); seed += 1) yield seed;
 }
 
-function readOptions(): SeedOptions {
-  const [steps] = optionalNumber('steps');
-  const [devices] = optionalNumber('devices');
-  const [logs] = optionalNumber('logs');
+function seedOptions(values: Values): SeedOptions {
+  const [steps] = optionalNumber(values, 'steps');
+  const [devices] = optionalNumber(values, 'devices');
+  const [logs] = optionalNumber(values, 'logs');
   return {
     twice: !values.once && !values.trace,
     allPlays: values['all-plays'] || values['write-sample'],
@@ -135,7 +144,7 @@ function readFaults(text: string): readonly FaultClass[] {
   if (text === 'none') return [];
   return text.split(',').map((name) => {
     const fault = FAULTS.find((one) => one === name);
-    if (fault === undefined) throw new Error(`no such class of faults: ${name}\n${USAGE}`);
+    if (fault === undefined) throw new AskedWrongly(`There is no class of faults "${name}".`);
     return fault;
   });
 }
@@ -143,11 +152,11 @@ function readFaults(text: string): readonly FaultClass[] {
 function readLasting(text: string): LastingKind | null {
   if (text === 'none') return null;
   const kind = LASTING.find((one) => one === text);
-  if (kind === undefined) throw new Error(`no such lasting fault: ${text}\n${USAGE}`);
+  if (kind === undefined) throw new AskedWrongly(`There is no lasting fault "${text}".`);
   return kind;
 }
 
-function optionalNumber(name: 'steps' | 'devices' | 'logs' | 'workers'): [] | [number] {
+function optionalNumber(values: Values, name: 'steps' | 'devices' | 'logs' | 'workers'): [] | [number] {
   const text = values[name];
-  return text === undefined ? [] : [Number(text)];
+  return text === undefined ? [] : [wholeNumber(name, text, 1)];
 }

@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { AskedWrongly, readOptions, runCommand, wholeNumber } from '../asked-wrongly.ts';
 import { createDrawnLine } from '../drawn-line.ts';
 import { type CrashReport, crashEverywhere, discard, HOWS, type How, prepare } from './crash.ts';
 import { SCENARIOS, scenarioNamed } from './scenarios.ts';
@@ -7,7 +7,7 @@ const USAGE = `npm run crash-kit -- [--scenario a,b] [--how x,y] [--every N] [--
 scenarios: ${SCENARIOS.map(({ name }) => name).join(', ')}
 how:       ${HOWS.join(', ')}`;
 
-const { values } = parseArgs({
+const OPTIONS = {
   options: {
     scenario: { type: 'string' },
     how: { type: 'string' },
@@ -15,13 +15,19 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
+} as const;
+
+type Values = ReturnType<typeof readOptions<typeof OPTIONS>>;
+
+await runCommand(USAGE, async () => {
+  const values = readOptions(OPTIONS);
+  if (!values.help) return (await main(values)) ? 0 : 1;
+  console.log(USAGE);
+  return 0;
 });
 
-if (values.help) console.log(USAGE);
-else process.exitCode = (await main()) ? 0 : 1;
-
 /** True: wherever it failed, nothing was lost and nothing doubled. */
-async function main(): Promise<boolean> {
+async function main(values: Values): Promise<boolean> {
   const scenarios = values.scenario?.split(',').map(scenarioNamed) ?? SCENARIOS;
   const hows = values.how?.split(',').map(howNamed) ?? HOWS;
   const started = performance.now();
@@ -32,7 +38,7 @@ async function main(): Promise<boolean> {
     try {
       for (const how of hows) {
         const report = await crashEverywhere(prepared, how, {
-          every: Number(values.every),
+          every: wholeNumber('every', values.every, 1),
           tell: (nth) => drawn.draw(`${scenario.name} ${how} ${nth}`),
         });
         drawn.clear();
@@ -64,6 +70,6 @@ function say({ scenario, how, struck, statements, left, transactions, problems }
 
 function howNamed(name: string): How {
   const found = HOWS.find((how) => how === name);
-  if (found === undefined) throw new Error(`no such failure: ${name}\n${USAGE}`);
+  if (found === undefined) throw new AskedWrongly(`There is no way to fail "${name}".`);
   return found;
 }

@@ -1,3 +1,4 @@
+import { AskedWrongly } from '../asked-wrongly.ts';
 import type { Scenario } from './scenario.ts';
 import { ledgerScenarios } from './scenarios-ledger.ts';
 import { localScenarios } from './scenarios-local.ts';
@@ -7,7 +8,6 @@ export const SCENARIOS: readonly Scenario[] = [...localScenarios, ...syncScenari
 
 export function scenarioNamed(name: string): Scenario {
   const found = SCENARIOS.find((one) => one.name === name);
-  if (found === undefined)
-    throw new Error(`no such scenario: ${name}; there are ${SCENARIOS.map((one) => one.name).join(', ')}`);
+  if (found === undefined) throw new AskedWrongly(`There is no scenario "${name}".`);
   return found;
 }

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { AskedWrongly, readOptions, runCommand, wholeNumber } from '../asked-wrongly.ts';
 import { endAll } from './child.ts';
 import { type Copy, createCopy } from './copy.ts';
 import { MUTATIONS } from './list.ts';
@@ -18,7 +18,7 @@ const USAGE = `npm run mutate -- [--only NAME]… [--seeds N] [--from S] [--work
                   [--list] [--json]
 default: all ${MUTATIONS.length} mutations, 40 seeds from 1, a worker per core, 600 s for the tests and again for the seeds`;
 
-const { values } = parseArgs({
+const OPTIONS = {
   options: {
     only: { type: 'string', multiple: true },
     seeds: { type: 'string', default: '40' },
@@ -30,22 +30,28 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
-});
+} as const;
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-/** What machines read is alone on the standard output. */
-const say = values.json ? console.error : console.log;
 
-if (values.help) console.log(USAGE);
-else if (values.list) for (const { name, fault } of MUTATIONS) console.log(`${name}: ${fault}`);
-else process.exitCode = await main();
+type Values = ReturnType<typeof readOptions<typeof OPTIONS>>;
+let say: (line: string) => void = console.log;
 
-async function main(): Promise<number> {
-  const chosen = choose();
+await runCommand(USAGE, () => {
+  const values = readOptions(OPTIONS);
+  // What machines read is alone on the standard output.
+  if (values.json) say = console.error;
+  if (!values.help && !values.list) return main(values);
+  console.log(values.help ? USAGE : MUTATIONS.map(({ name, fault }) => `${name}: ${fault}`).join('\n'));
+  return 0;
+});
+
+async function main(values: Values): Promise<number> {
+  const chosen = choose(values);
   const options: TrialOptions = {
-    seeds: Number(values.seeds),
-    from: Number(values.from),
-    timeoutMs: Number(values.timeout) * 1_000,
+    seeds: wholeNumber('seeds', values.seeds),
+    from: wholeNumber('from', values.from),
+    timeoutMs: wholeNumber('timeout', values.timeout, 1) * 1_000,
   };
   const copies: Copy[] = [];
   const stop = () => {
@@ -58,15 +64,19 @@ async function main(): Promise<number> {
       process.exit(130);
     });
   try {
-    const lanes = Math.max(1, Math.min(Number(values.workers), chosen.length));
+    const lanes = Math.max(1, Math.min(wholeNumber('workers', values.workers, 1), chosen.length));
     for (let lane = 0; lane < lanes; lane += 1) copies.push(createCopy(ROOT));
-    return await tryAll(copies, chosen, options);
+    return await tryAll(copies, chosen, { ...options, values });
   } finally {
     stop();
   }
 }
 
-async function tryAll(copies: readonly Copy[], chosen: readonly Mutation[], options: TrialOptions): Promise<number> {
+async function tryAll(
+  copies: readonly Copy[],
+  chosen: readonly Mutation[],
+  { values, ...options }: TrialOptions & { readonly values: Values },
+): Promise<number> {
   const testsOf = (mutation: Mutation): readonly string[] => (values['no-tests'] ? [] : mutation.tests);
   const tests = [...new Set(chosen.flatMap(testsOf))].sort();
   const [first] = copies as [Copy];
@@ -97,11 +107,10 @@ async function tryAll(copies: readonly Copy[], chosen: readonly Mutation[], opti
   return totals.survivors.length + totals.unloadable.length === 0 ? 0 : 1;
 }
 
-function choose(): readonly Mutation[] {
-  const { only } = values;
+function choose({ only }: Values): readonly Mutation[] {
   if (only === undefined) return MUTATIONS;
   const unknown = only.find((name) => !MUTATIONS.some((mutation) => mutation.name === name));
-  if (unknown !== undefined) throw new Error(`There is no mutation "${unknown}".\n${USAGE}`);
+  if (unknown !== undefined) throw new AskedWrongly(`There is no mutation "${unknown}".`);
   return MUTATIONS.filter(({ name }) => only.includes(name));
 }
 
