@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { type OlderNode, olderNode, pathOutside } from './older-node.fixture.ts';
 
@@ -97,6 +98,14 @@ test.runIf(OLDER === null)(
   { timeout: 120_000 },
   () => expectShown(holdfast('demo', ...DEMO)),
 );
+
+test('[P8] the demonstration says so where there are fewer issues than it edits', { timeout: 60_000 }, () => {
+  const all = gunzipSync(readFileSync(join(ROOT, 'data/tracker_issues.jsonl.gz'))).toString();
+  const file = join(folder, 'two.jsonl');
+  writeFileSync(file, all.split('\n').slice(0, 2).join('\n'));
+  const { status, stderr } = holdfast('demo', '--file', file);
+  expect([status, stderr]).toEqual([2, expect.stringContaining('There are 2 issues to show.')]);
+});
 
 test('[OB7] issues are imported without a ledger, wait, can be packed, and the file is whole', {
   timeout: 120_000,

@@ -30,6 +30,9 @@ const VOTES_MAX = 300;
 /** How often the demonstration tries to catch a device with work on its way. Once is nearly always enough. */
 const KILLS_MAX = 5;
 
+/** One that merges, one that clashes, one that is deleted. */
+const ISSUES_MIN = 3;
+
 const DATA = resolve(import.meta.dirname, '../../../../data/tracker_issues.jsonl.gz');
 
 export async function runDemo(options: DemoOptions, output: Output): Promise<ExitCode> {
@@ -126,6 +129,14 @@ async function play(stage: Stage, file: string, options: DemoOptions): Promise<E
   stage.say(`The ledger runs on ${url}, process ${ledger.pid}: SQLite, every answer synced to disk.`);
   const ana = await stage.device('ana', url);
   const imported = await ana.ask('import', { file, count: options.issues });
+  if (imported.issues < ISSUES_MIN)
+    throw new Failure({
+      code: 'not-found',
+      what: `There are ${imported.issues} issues to show.`,
+      why: `The demonstration edits ${ISSUES_MIN} of them on two devices at once.`,
+      next: 'Ask for more with --issues, or give a file that has more with --file.',
+      exitCode: EXIT.wrongUse,
+    });
   for (const action of imported.actions) committed.add(action);
   await ana.ask('settle', null);
   stage.say(
