@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import type { Database } from '@holdfast/core';
 import { cutAt, frameEnds, type Image, readImage } from './crash-kit/wal.ts';
 
@@ -13,19 +13,29 @@ const WAL_HEADER = 32;
 
 /** Where the journal ends now: what was committed is at or below it. */
 export function markOf(file: string): JournalMark {
-  const wal = existsSync(`${file}-wal`) ? readFileSync(`${file}-wal`) : Buffer.alloc(0);
-  return { salt: saltOf(wal, 16), bytes: endOf(wal) };
+  const { salt, bytes } = readIndex(file);
+  return { salt, bytes };
 }
 
-const saltOf = (wal: Buffer, at: number): string => wal.subarray(at, at + 8).toString('hex');
-
-/** A journal that began anew is as long as before, and holds frames of the old one behind those of the new. */
-function endOf(wal: Buffer): number {
-  if (wal.length <= WAL_HEADER) return wal.length;
-  const frame = FRAME_HEADER + wal.readUInt32BE(8);
-  let end = WAL_HEADER;
-  while (end + frame <= wal.length && saltOf(wal, end + 8) === saltOf(wal, 16)) end += frame;
-  return end;
+/**
+ * From the index beside the journal, whose layout is in the SQLite documentation, "WAL-mode File Format", 2.3.1: `szPage` at
+ * 14, `mxFrame` at 16, the salts at 32, `nBackfill` at 96, `nBackfillAttempted` at 128. `checkpointed`: bytes that a
+ * checkpoint has begun to copy into the file, which it synced first.
+ */
+function readIndex(file: string): JournalMark & { readonly checkpointed: number } {
+  const index = Buffer.alloc(136);
+  if (existsSync(`${file}-shm`)) {
+    const from = openSync(`${file}-shm`, 'r');
+    readSync(from, index, 0, index.length, 0);
+    closeSync(from);
+  }
+  const pageBytes = index.readUInt16LE(14);
+  const endOf = (frames: number): number => (frames === 0 ? 0 : WAL_HEADER + frames * (FRAME_HEADER + pageBytes));
+  return {
+    salt: index.toString('hex', 32, 40),
+    bytes: endOf(index.readUInt32LE(16)),
+    checkpointed: endOf(Math.max(index.readUInt32LE(96), index.readUInt32LE(128))),
+  };
 }
 
 /**
@@ -51,19 +61,9 @@ export function watchSyncs(database: Database, synced: () => void): Database {
 /** Where a power cut may leave the journal: the end of each frame that was not synced, and as it is. The earliest first. */
 export function cutsOf(file: string, synced: JournalMark): { readonly image: Image; readonly cuts: readonly number[] } {
   const image = readImage(file);
-  const { salt, bytes } = markOf(file);
+  const { salt, bytes, checkpointed } = readIndex(file);
   // A journal that began anew since has nothing in it that was synced; what is checkpointed was synced before.
-  const from = Math.max(salt === synced.salt ? synced.bytes : WAL_HEADER, checkpointed(file, image));
+  const from = Math.max(salt === synced.salt ? synced.bytes : WAL_HEADER, checkpointed);
   const ends = frameEnds(image, from).filter((end) => end <= bytes);
   return { image: cutAt(image, bytes), cuts: [...new Set([Math.min(from, bytes), ...ends])] };
-}
-
-/**
- * Bytes of the journal that a checkpoint has begun to copy into the file: it synced them first. From the index beside it,
- * whose layout is in the SQLite documentation, "WAL-mode File Format", 2.3.1: `nBackfill` at 96, `nBackfillAttempted` at 128.
- */
-function checkpointed(file: string, image: Image): number {
-  const index = readFileSync(`${file}-shm`);
-  const frames = Math.max(index.readUInt32LE(96), index.readUInt32LE(128));
-  return frames === 0 ? 0 : WAL_HEADER + frames * (FRAME_HEADER + image.wal.readUInt32BE(8));
 }
