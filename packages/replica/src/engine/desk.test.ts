@@ -117,6 +117,30 @@ describe('resolving', () => {
     expect(ledger.entity('issue', 'i')?.fields).toMatchObject({ title: 'Ben', labels: ['x'] });
   });
 
+  test('[ST2 ST3] what was made on work that waits for an answer of its own is held, whatever else is decided', () => {
+    const { ana, ben, meet, ledger } = world();
+    const title = ana.update('issue', 'i', { headline: 'Ana' });
+    const name = ana.update('plan', 'p', { name: 'Ana' });
+    const both = ana.commit([
+      { do: 'update', entity: 'issue', id: 'i', set: { headline: 'Ana 2' } },
+      { do: 'update', entity: 'plan', id: 'p', set: { name: 'Ana 2' } },
+    ]);
+    const last = ana.update('issue', 'i', { body: 'made on both' });
+    ben.update('issue', 'i', { headline: 'Ben' });
+    ben.update('plan', 'p', { name: 'Ben' });
+    meet();
+    const waiting = () => ana.state.desk().map(({ actionId, held }) => [actionId, held]);
+    ana.state.discard([title]);
+    ana.state.discard([name]);
+    expect([waiting(), ana.state.flowing('main')]).toEqual([[[both, 1]], 0]);
+    ana.state.resolve({ ids: [entryOf(ana)], choice: 'mine' });
+    ana.settle(ledger);
+    expect([ana.state.outcome(last)?.state, ledger.entity('issue', 'i')?.fields]).toMatchObject([
+      'ordered',
+      { title: 'Ana 2', body: 'made on both' },
+    ]);
+  });
+
   test('[ST3] mine lets what was made on the batch follow it', () => {
     const { ledger, ana, ben } = world();
     ana.update('issue', 'i', { headline: 'Ana' });
