@@ -38,6 +38,13 @@ const OPTIONS = {
 
 type Values = ReturnType<typeof readOptions<typeof OPTIONS>>;
 
+/** Asked to stop, a run begins no other seed, and says what it has seen. Asked twice, it ends. */
+let isStopping = false;
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => {
+    isStopping = true;
+  });
+
 await runCommand(USAGE, async () => {
   const values = readOptions(OPTIONS);
   if (!values.help) return (await main(values)) ? 0 : 1;
@@ -122,7 +129,8 @@ function* seedsToRun(values: Values, startedMs: number): Generator<number> {
     untilMs === null || values.seeds !== undefined
       ? from + wholeNumber('seeds', values.seeds ?? '100', 1)
       : Number.MAX_SAFE_INTEGER;
-  for (let seed = from; seed < last && (untilMs === null || performance.now() < untilMs); seed += 1) yield seed;
+  for (let seed = from; seed < last && !isStopping && (untilMs === null || performance.now() < untilMs); seed += 1)
+    yield seed;
 }
 
 function seedOptions(values: Values): SeedOptions {
