@@ -3,8 +3,10 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 /** What was asked on the command line cannot be done: told with the usage, and no trace of a stack. */
 export class AskedWrongly extends Error {}
 
+export type Values<T extends ParseArgsConfig> = ReturnType<typeof parseArgs<T>>['values'];
+
 /** The options of one of this folder's commands. Throws `AskedWrongly`. */
-export function readOptions<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>>['values'] {
+export function readOptions<T extends ParseArgsConfig>(config: T): Values<T> {
   try {
     return parseArgs(config).values;
   } catch (cause) {
@@ -20,10 +22,16 @@ export function wholeNumber(name: string, text: string, min = 0): number {
   return number;
 }
 
-/** Runs a command. Its exit code, or 2 where it was asked for what there is not. */
-export async function runCommand(usage: string, run: () => Promise<number> | number): Promise<void> {
+/** Runs a command: with its exit code, or 2 where it was asked for what there is not; with `--help` it says its usage. */
+export async function runCommand<T extends ParseArgsConfig>(
+  usage: string,
+  config: T,
+  run: (values: Values<T>) => Promise<number> | number,
+): Promise<void> {
   try {
-    process.exitCode = await run();
+    const values = readOptions(config);
+    if ('help' in values && values.help === true) console.log(usage);
+    else process.exitCode = await run(values);
   } catch (cause) {
     if (!(cause instanceof AskedWrongly)) throw cause;
     console.error(`${cause.message}\n\n${usage}`);

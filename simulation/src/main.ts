@@ -1,4 +1,4 @@
-import { AskedWrongly, readOptions, runCommand, wholeNumber } from './asked-wrongly.ts';
+import { AskedWrongly, runCommand, type Values, wholeNumber } from './asked-wrongly.ts';
 import { unreachableCells, writeCells, writeSample } from './coverage.ts';
 import { FAULTS, type FaultClass } from './fault-classes.ts';
 import { LASTING, type LastingKind } from './lasting.ts';
@@ -36,7 +36,7 @@ const OPTIONS = {
   },
 } as const;
 
-type Values = ReturnType<typeof readOptions<typeof OPTIONS>>;
+type Asked = Values<typeof OPTIONS>;
 
 /** Asked to stop, a run begins no other seed, and says what it has seen. Asked twice, it ends. */
 let isStopping = false;
@@ -45,15 +45,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     isStopping = true;
   });
 
-await runCommand(USAGE, async () => {
-  const values = readOptions(OPTIONS);
-  if (!values.help) return (await main(values)) ? 0 : 1;
-  console.log(USAGE);
-  return 0;
-});
+await runCommand(USAGE, OPTIONS, async (values) => ((await main(values)) ? 0 : 1));
 
 /** True: every promise held. */
-async function main(values: Values): Promise<boolean> {
+async function main(values: Asked): Promise<boolean> {
   const options = seedOptions(values);
   const say = values.json ? () => {} : (line: string) => console.log(line);
   const results: SeedResult[] = [];
@@ -122,7 +117,7 @@ function sayFailed(say: (line: string) => void, result: SeedResult, command: str
 }
 
 /** A number of seeds, or as many as begin within some hours of real time. */
-function* seedsToRun(values: Values, startedMs: number): Generator<number> {
+function* seedsToRun(values: Asked, startedMs: number): Generator<number> {
   const from = wholeNumber('from', values.from);
   const untilMs = values.hours === undefined ? null : startedMs + Number(values.hours) * 3_600_000;
   const last =
@@ -133,7 +128,7 @@ function* seedsToRun(values: Values, startedMs: number): Generator<number> {
     yield seed;
 }
 
-function seedOptions(values: Values): SeedOptions {
+function seedOptions(values: Asked): SeedOptions {
   const [steps] = optionalNumber(values, 'steps');
   const [devices] = optionalNumber(values, 'devices');
   const [logs] = optionalNumber(values, 'logs');
@@ -164,7 +159,7 @@ function readLasting(text: string): LastingKind | null {
   return kind;
 }
 
-function optionalNumber(values: Values, name: 'steps' | 'devices' | 'logs' | 'workers'): [] | [number] {
+function optionalNumber(values: Asked, name: 'steps' | 'devices' | 'logs' | 'workers'): [] | [number] {
   const text = values[name];
   return text === undefined ? [] : [wholeNumber(name, text, 1)];
 }

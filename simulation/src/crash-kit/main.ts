@@ -1,4 +1,4 @@
-import { AskedWrongly, readOptions, runCommand, wholeNumber } from '../asked-wrongly.ts';
+import { AskedWrongly, runCommand, type Values, wholeNumber } from '../asked-wrongly.ts';
 import { createDrawnLine } from '../drawn-line.ts';
 import { type CrashReport, crashEverywhere, discard, HOWS, type How, prepare } from './crash.ts';
 import { SCENARIOS, scenarioNamed } from './scenarios.ts';
@@ -17,17 +17,12 @@ const OPTIONS = {
   },
 } as const;
 
-type Values = ReturnType<typeof readOptions<typeof OPTIONS>>;
+type Asked = Values<typeof OPTIONS>;
 
-await runCommand(USAGE, async () => {
-  const values = readOptions(OPTIONS);
-  if (!values.help) return (await main(values)) ? 0 : 1;
-  console.log(USAGE);
-  return 0;
-});
+await runCommand(USAGE, OPTIONS, async (values) => ((await main(values)) ? 0 : 1));
 
 /** True: wherever it failed, nothing was lost and nothing doubled. */
-async function main(values: Values): Promise<boolean> {
+async function main(values: Asked): Promise<boolean> {
   const scenarios = values.scenario?.split(',').map(scenarioNamed) ?? SCENARIOS;
   const hows = values.how?.split(',').map(howNamed) ?? HOWS;
   const started = performance.now();

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { AskedWrongly, readOptions, runCommand, wholeNumber } from '../asked-wrongly.ts';
+import { AskedWrongly, runCommand, type Values, wholeNumber } from '../asked-wrongly.ts';
 import { endAll } from './child.ts';
 import { type Copy, createCopy } from './copy.ts';
 import { MUTATIONS } from './list.ts';
@@ -34,19 +34,18 @@ const OPTIONS = {
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 
-type Values = ReturnType<typeof readOptions<typeof OPTIONS>>;
+type Asked = Values<typeof OPTIONS>;
 let say: (line: string) => void = console.log;
 
-await runCommand(USAGE, () => {
-  const values = readOptions(OPTIONS);
+await runCommand(USAGE, OPTIONS, (values) => {
   // What machines read is alone on the standard output.
   if (values.json) say = console.error;
-  if (!values.help && !values.list) return main(values);
-  console.log(values.help ? USAGE : MUTATIONS.map(({ name, fault }) => `${name}: ${fault}`).join('\n'));
+  if (!values.list) return main(values);
+  console.log(MUTATIONS.map(({ name, fault }) => `${name}: ${fault}`).join('\n'));
   return 0;
 });
 
-async function main(values: Values): Promise<number> {
+async function main(values: Asked): Promise<number> {
   const chosen = choose(values);
   const options: TrialOptions = {
     seeds: wholeNumber('seeds', values.seeds),
@@ -75,7 +74,7 @@ async function main(values: Values): Promise<number> {
 async function tryAll(
   copies: readonly Copy[],
   chosen: readonly Mutation[],
-  { values, ...options }: TrialOptions & { readonly values: Values },
+  { values, ...options }: TrialOptions & { readonly values: Asked },
 ): Promise<number> {
   const testsOf = (mutation: Mutation): readonly string[] => (values['no-tests'] ? [] : mutation.tests);
   const tests = [...new Set(chosen.flatMap(testsOf))].sort();
@@ -107,7 +106,7 @@ async function tryAll(
   return totals.survivors.length + totals.unloadable.length === 0 ? 0 : 1;
 }
 
-function choose({ only }: Values): readonly Mutation[] {
+function choose({ only }: Asked): readonly Mutation[] {
   if (only === undefined) return MUTATIONS;
   const unknown = only.find((name) => !MUTATIONS.some((mutation) => mutation.name === name));
   if (unknown !== undefined) throw new AskedWrongly(`There is no mutation "${unknown}".`);
