@@ -43,10 +43,14 @@ function readIndex(file: string): JournalMark & { readonly checkpointed: number 
  * is called then.
  */
 export function watchSyncs(database: Database, synced: () => void): Database {
+  let isFull = false;
   return {
     exec: (sql) => {
       database.exec(sql);
-      if (sql === 'PRAGMA synchronous=NORMAL') synced();
+      if (sql === 'PRAGMA synchronous=FULL') isFull = true;
+      if (sql !== 'PRAGMA synchronous=NORMAL' || !isFull) return;
+      isFull = false;
+      synced();
     },
     prepare: (sql) => database.prepare(sql),
     prepareQuery: (sql) => database.prepareQuery(sql),

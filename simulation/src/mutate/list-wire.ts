@@ -67,7 +67,7 @@ export const WIRE_MUTATIONS: readonly Mutation[] = [
     file: 'packages/replica/src/engine/sync/whole.ts',
     find: '    parts.state.renewReplicaId();\n',
     replace: '',
-    tests: ['packages/replica/src/engine/sync/sign-in.test.ts'],
+    tests: ['packages/replica/src/engine/sync/answers.test.ts'],
   },
   {
     name: 'live-while-behind',
