@@ -106,3 +106,32 @@ test('[SY4] an engine whose file cannot be read any more closes all the same', a
   });
   await bench.until('closed', () => isClosed, 10_000);
 });
+
+test('[F13 SY4] an engine that was to look at everything again leaves no timer behind when it closes', async () => {
+  ana.sync.start();
+  await bench.until('live', () => isLive(ana));
+  const open = new Set<object>();
+  const { timer } = ana.clock;
+  Object.assign(ana.clock, {
+    timer: (ms: number, run: () => void) => {
+      const one = {};
+      open.add(one);
+      const cancel = timer(ms, () => {
+        open.delete(one);
+        run();
+      });
+      return () => {
+        open.delete(one);
+        cancel();
+      };
+    },
+  });
+  ana.sync.edge.run(fails);
+  expect(open.size).toBeGreaterThan(0);
+  let isClosed = false;
+  void ana.sync.close().then(() => {
+    isClosed = true;
+  });
+  await bench.until('closed', () => isClosed, 500);
+  expect(open.size).toBe(0);
+});

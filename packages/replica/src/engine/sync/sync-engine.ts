@@ -13,7 +13,7 @@ import { runCycle } from './cycle.ts';
 import { createEdge, type Edge, guardedSocket } from './edge.ts';
 import { sawHead } from './facts.ts';
 import { createFaults } from './faults.ts';
-import { createJournal } from './journal.ts';
+import { createJournal, messageOf } from './journal.ts';
 import { createLanes, type Lane } from './lanes.ts';
 import { runLedgerCycle, settleOld } from './ledger-cycle.ts';
 import { createLiveSocket } from './live-socket.ts';
@@ -317,21 +317,26 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
   };
 
   const mending = createBackoff(random);
-  let isMending = false;
+  /** Set while it waits to look at everything again. */
+  let cancelMending: (() => void) | null = null;
   let failedAtMs = Number.NEGATIVE_INFINITY;
 
   /** What was to be done is not known any more: after a while everything is looked at again, as after a start. */
   const failedAtEdge = (error: unknown) => {
     if (mode === 'closed') return;
-    edge.run(() => faults.ofLedger(error));
+    try {
+      faults.ofLedger(error);
+    } catch (cause) {
+      // Told by hand: through the edge it would come back here, again and again.
+      logger('error', 'A failure could not be told.', { error: messageOf(cause) });
+    }
     // What was lost with it may be news: nobody may claim any more to know where the log stands (I30).
     forgetProofs();
-    if (isMending || mode === 'closing') return;
-    isMending = true;
+    if (cancelMending !== null || mode === 'closing') return;
     if (clock.monotonic() - failedAtMs > LIMITS.retryMaxMs * 2) mending.reset();
     failedAtMs = clock.monotonic();
-    clock.timer(mending.next(), () => {
-      isMending = false;
+    cancelMending = clock.timer(mending.next(), () => {
+      cancelMending = null;
       if (mode === 'closing' || mode === 'closed') return;
       live.close();
       reconcile();
@@ -346,6 +351,8 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
   const stopUpkeep = { run: () => {} };
   const end = () => {
     mode = 'closed';
+    // A timer that is left would keep the process alive.
+    cancelMending?.();
     ledger.stop();
     lanes.stop();
     stopUpkeep.run();
