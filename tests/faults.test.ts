@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { join, normalize } from 'node:path';
+import { expect, test } from 'vitest';
+import { citations, ROOT } from './citations.fixture.ts';
+
+/**
+ * docs/FAULTS.md has one row for each fault: `| F01 | the fault | links to tests | what it waits for |`, with `–` for
+ * nothing. A test that shows a fault has its id in the brackets at the start of its name.
+ */
+const ROW = /^\| (F\d+) \|(.*)\|(.*)\|(.*)\|$/gm;
+const LINK = /\]\(([^)]+)\)/g;
+
+/** Which numbers are given, first and last of each group. A number is never given again. */
+const GROUPS: readonly (readonly [number, number])[] = [
+  [1, 13],
+  [20, 37],
+  [40, 47],
+  [50, 65],
+  [70, 86],
+  [90, 109],
+  [110, 118],
+  [120, 132],
+  [140, 151],
+  [160, 171],
+  [180, 192],
+];
+
+/** Of these nobody has looked yet. Each one leaves when its row says something; the list goes with the last one. */
+const OPEN: readonly string[] =
+  'F06 F07 F09 F10 F12 F21 F22 F23 F24 F25 F26 F27 F30 F32 F35 F37 F40 F41 F43 F44 F47 F50 F51 F52 F53 F54 F55 F56 F57 F58 F59 F60 F61 F62 F63 F64 F65 F83 F84 F85 F86 F93 F95 F97 F104 F105 F108 F109 F110 F111 F113 F115 F116 F117 F140 F141 F142 F143 F144 F146 F148 F149 F150 F151 F181 F182 F185 F186 F188 F189 F190 F191 F192'.split(
+    ' ',
+  );
+
+interface Row {
+  readonly id: string;
+  readonly fault: string;
+  /** Files, from the root. */
+  readonly tests: readonly string[];
+  /** Null: nothing. */
+  readonly waitsFor: string | null;
+}
+
+export function faultsOf(text: string): Row[] {
+  return [...text.matchAll(ROW)].map(([, id, fault, tests, waitsFor]) => ({
+    id: id as string,
+    fault: (fault as string).trim(),
+    tests: [...(tests as string).matchAll(LINK)].map((link) => normalize(join('docs', link[1] as string))),
+    waitsFor: waitsFor?.trim() === '–' ? null : (waitsFor as string).trim(),
+  }));
+}
+
+const rows = (): Row[] => faultsOf(readFileSync(join(ROOT, 'docs/FAULTS.md'), 'utf8'));
+const expected = GROUPS.flatMap(([first, last]) =>
+  Array.from({ length: last - first + 1 }, (_, at) => `F${String(first + at).padStart(2, '0')}`),
+);
+
+test('[AR3] the list of faults has every number once, in order, and each in words', () => {
+  expect(rows().map(({ id }) => id)).toEqual(expected);
+  expect(rows().filter(({ fault }) => fault === '')).toEqual([]);
+});
+
+test('[AR3] every test that the list names has the fault’s id in its name', () => {
+  const cited = citations();
+  const wrong = rows().flatMap(({ id, tests }) =>
+    tests.filter((file) => cited.get(id)?.has(file) !== true).map((file) => [id, file]),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test('[AR3] every fault that a test’s name cites is in the list', () => {
+  const known = new Set(rows().map(({ id }) => id));
+  expect([...citations()].filter(([id]) => /^F\d+$/.test(id) && !known.has(id))).toEqual([]);
+});
+
+test('[AR3] every fault has a test that shows it, or something that it waits for', () => {
+  const silent = rows().filter(({ tests, waitsFor }) => tests.length === 0 && (waitsFor ?? '') === '');
+  expect(silent.map(({ id }) => id)).toEqual(OPEN);
+});
+
+test('[AR3] the reader of the list reads what it is meant to', () => {
+  const text =
+    '| id | fault | shown by | waits for |\n| F01 | killed | [a](../tests/a.test.ts), [b](b.test.ts) | – |\n| F02 | full | – | a disk |\n';
+  expect(faultsOf(text)).toEqual([
+    { id: 'F01', fault: 'killed', tests: ['tests/a.test.ts', 'docs/b.test.ts'], waitsFor: null },
+    { id: 'F02', fault: 'full', tests: [], waitsFor: 'a disk' },
+  ]);
+});
