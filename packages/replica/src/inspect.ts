@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
-import type { Json, JsonObject, SchemaData, SqlValue } from '@holdfast/core';
+import type { Database, Json, JsonObject, SchemaData, SqlValue } from '@holdfast/core';
 import { openNodeDatabase } from './adapters/node/database.ts';
 import { nodePlatform } from './adapters/node/platform.ts';
+import { inFaults } from './engine/database-fault.ts';
 import { DeskWriter } from './engine/desk.ts';
 import { FaultError } from './engine/fault-error.ts';
 import { APPLICATION_ID, FILE_FORMAT } from './engine/file.ts';
@@ -43,14 +44,23 @@ export interface Inspection extends Disposable {
   obligations(): { readonly opened: number; readonly open: number };
   /** Action ids of batches that a person discarded, or replaced by a resolution. */
   closedByPeople(): readonly string[];
-  /** Everything unsent, sealed. Nothing leaves the outbox by it. */
+  /** Everything unsent, sealed. Nothing leaves the outbox by it. Throws `FaultError` `replica-damaged`. */
   pack(): Uint8Array;
 }
 
-/** Throws `FaultError`: `not-found`, `replica-damaged`, `replica-too-new`. */
+/** Throws `FaultError`: `not-found`, `replica-damaged`, `replica-too-new`, `replica-in-use`, `engine-fault`. */
 export function inspectReplica(file: string): Inspection {
   if (!existsSync(file)) throw new FaultError({ code: 'not-found', facts: { file } });
   const database = openNodeDatabase({ file });
+  try {
+    return inspectionOf(database, file);
+  } catch (cause) {
+    database.close();
+    throw inFaults(cause);
+  }
+}
+
+function inspectionOf(database: Database, file: string): Inspection {
   const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0];
   if (pragma('application_id') !== APPLICATION_ID)
     throw new FaultError({ code: 'replica-damaged', facts: { file, reason: 'this is no replica file' } });
@@ -115,7 +125,13 @@ export function inspectReplica(file: string): Inspection {
         )
         .all()
         .map((row) => row['action_id'] as string),
-    pack: () => packOf(store),
+    pack: () => {
+      try {
+        return packOf(store);
+      } catch (cause) {
+        throw inFaults(cause);
+      }
+    },
     [Symbol.dispose]: () => database.close(),
   };
 }

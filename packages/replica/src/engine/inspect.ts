@@ -1,5 +1,6 @@
 import { chainNext, leafOfText, type SignedEntity, type SqlRow, sameValue, signatureOf } from '@holdfast/core';
 import { pendingKeys } from './base.ts';
+import { DatabaseFault } from './database-fault.ts';
 import { LocalEntities } from './local.ts';
 import { keysOf, LOCAL_STATES, readRow } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
@@ -44,25 +45,50 @@ export function examine(store: ReplicaStore): Examination {
   const find = (finding: Finding) => {
     if (found.length < FINDINGS_MAX) found.push(finding);
   };
-  const { database } = store;
-  const sqlite = database.prepare('PRAGMA quick_check').get();
-  const verdict = Object.values(sqlite ?? {})[0];
-  if (verdict !== 'ok')
-    find({
-      check: 'sqlite',
-      what: String(verdict),
-      next: 'Pack what is unsent, move the file aside, and open a new replica.',
-    });
-  const logs = database.prepare('SELECT log, head, chain, signature, stage, whole_at FROM main.hf_log').all();
+  const isReadable = checkFile(store, find);
+  /** Of a damaged file as much as can be read, and once that it is damaged. */
+  const reading = <T>(work: () => T, instead: T): T => {
+    try {
+      return work();
+    } catch (cause) {
+      if (!(cause instanceof DatabaseFault) || cause.code !== 'damaged') throw cause;
+      if (isReadable) find(damaged(cause.message));
+      return instead;
+    }
+  };
+  const logs = reading(
+    () => store.database.prepare('SELECT log, head, chain, signature, stage, whole_at FROM main.hf_log').all(),
+    [],
+  );
   const counts = { events: 0, entities: 0 };
   for (const row of logs) {
     const log = row['log'] as string;
-    counts.events += checkChain(store, log, row, find);
-    if (row['stage'] === 'visible') counts.entities += checkState(store, log, row['signature'] as string, find);
+    counts.events += reading(() => checkChain(store, log, row, find), 0);
+    if (row['stage'] === 'visible')
+      counts.entities += reading(() => checkState(store, log, row['signature'] as string, find), 0);
   }
-  const batches = checkOutbox(store, find);
-  const permits = checkPermits(store, find);
+  const batches = reading(() => checkOutbox(store, find), 0);
+  const permits = reading(() => checkPermits(store, find), { permits: 0, obligations: 0 });
   return { findings: found, checked: { logs: logs.length, ...counts, batches, ...permits } };
+}
+
+const damaged = (what: string): Finding => ({
+  check: 'sqlite',
+  what,
+  next: 'Pack what is unsent, move the file aside, and open a new replica.',
+});
+
+/** SQLite's own look at the whole file. False: it found damage. */
+function checkFile({ database }: ReplicaStore, find: Find): boolean {
+  let verdict: unknown;
+  try {
+    verdict = Object.values(database.prepare('PRAGMA quick_check').get() ?? {})[0];
+  } catch (cause) {
+    if (!(cause instanceof DatabaseFault) || cause.code !== 'damaged') throw cause;
+    verdict = cause.message;
+  }
+  if (verdict !== 'ok') find(damaged(String(verdict)));
+  return verdict === 'ok';
 }
 
 type Find = (finding: Finding) => void;

@@ -1,5 +1,5 @@
 import { BrokenInvariant, type CancelSignal, type Clock, type Fault, type JsonObject, LIMITS } from '@holdfast/core';
-import { DatabaseFault } from '../engine/database-fault.ts';
+import { DatabaseFault, faultOfDatabase } from '../engine/database-fault.ts';
 import { FaultError } from '../engine/fault-error.ts';
 import type { LocalChange, ReplicaState } from '../engine/replica-state.ts';
 import {
@@ -355,14 +355,7 @@ function given<T>(
 /** What went wrong, in the words of the faults. A defect is one too: it is told, and the host goes on. */
 export function faultOf(cause: unknown): Fault {
   if (cause instanceof FaultError) return cause.fault;
-  if (cause instanceof DatabaseFault) {
-    const facts = { reason: cause.message };
-    if (cause.code === 'storage-full' || cause.code === 'closed' || cause.code === 'query-refused')
-      return { code: cause.code, facts };
-    if (cause.code === 'damaged') return { code: 'replica-damaged', facts };
-    if (cause.code === 'busy') return { code: 'replica-in-use', facts };
-    return { code: 'engine-fault', facts };
-  }
+  if (cause instanceof DatabaseFault) return faultOfDatabase(cause);
   const name = cause instanceof BrokenInvariant ? cause.name : 'Error';
   return {
     code: 'engine-fault',

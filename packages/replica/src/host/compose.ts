@@ -105,6 +105,8 @@ function compose(parts: ComposedParts): ComposedHost {
     inspect: () => ({ coordinator: coordinator.inspect() as unknown as JsonObject }),
     ...optional(parts, ['observe', 'release']),
   });
+  // Whoever opens it is told this first. A file that cannot say how it stands is not opened, and nothing began to work on it.
+  void host.status;
   sync.start();
   return Object.assign(host, { state, sync, coordinator });
 }

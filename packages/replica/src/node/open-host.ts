@@ -4,6 +4,7 @@ import { createNodeFetch } from '../adapters/node/fetch.ts';
 import { type FileLock, lockFile, lockWhenFree } from '../adapters/node/file-lock.ts';
 import { nodePlatform } from '../adapters/node/platform.ts';
 import { createNodeOpenSocket } from '../adapters/node/socket.ts';
+import { inFaults } from '../engine/database-fault.ts';
 import { FaultError } from '../engine/fault-error.ts';
 import type { SyncSettings } from '../engine/sync/settings.ts';
 import { type ComposedHost, composeHost } from '../host/compose.ts';
@@ -33,7 +34,8 @@ export interface NodeHostOptions {
 /**
  * Hosts a replica in this process: lock, file, engine, sync.
  *
- * Throws `FaultError`: `replica-in-use` with the holder's pid, `replica-too-new`, `replica-damaged`, `other-account`.
+ * Throws `FaultError`: `replica-in-use` with the holder's pid, `replica-too-new`, `replica-damaged`, `other-account`,
+ * `storage-full`, `engine-fault`. The file stays where it is, whatever is wrong with it, and its lock is let go.
  */
 export function openNodeHost(options: NodeHostOptions): ComposedHost {
   const platform = options.platform ?? nodePlatform;
@@ -58,7 +60,7 @@ export function openNodeHost(options: NodeHostOptions): ComposedHost {
     });
   } catch (cause) {
     release();
-    throw cause;
+    throw inFaults(cause);
   }
 }
 
