@@ -88,6 +88,24 @@ test('[LQ6] a column that only a condition, an order or a search reads counts', 
   expect(rowsTold('search').at(-1)?.patch.set).toEqual([[0, ['a']]]);
 });
 
+test.each([
+  'SELECT count(*) FROM issue',
+  'SELECT EXISTS (SELECT 1 FROM issue)',
+  'SELECT count(*) FROM comment LEFT JOIN (SELECT 1 FROM issue) ON 1',
+  'SELECT count(*) FROM issue FULL JOIN comment',
+  'SELECT 1 FROM issue UNION ALL SELECT 2',
+  'WITH RECURSIVE n(x) AS (SELECT 1 FROM issue UNION ALL SELECT x + 1 FROM n WHERE x < 3) SELECT count(*) FROM n',
+])('[LQ6] rows whose columns nobody asks for count: %s', (sql) => {
+  write({ do: 'create', entity: 'comment', id: 'c', fields: { issue: 'b', body: 'x' } });
+  live('rows', sql);
+  turn();
+  const seen = rowsTold('rows').length;
+  expect(seen).toBeGreaterThan(0);
+  for (const id of ['a', 'b']) write(create(id, id));
+  turn();
+  expect(rowsTold('rows').length).toBeGreaterThan(seen);
+});
+
 test('[LQ6] what gathers until the processor is free makes one run', () => {
   live('all', 'SELECT id FROM issue');
   const before = made.runs();

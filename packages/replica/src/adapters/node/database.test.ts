@@ -13,8 +13,8 @@ beforeEach(() => {
     CREATE TABLE main.issue (_row INTEGER PRIMARY KEY, _log TEXT, _id TEXT, title TEXT, done INTEGER);
     CREATE TABLE main.person (_row INTEGER PRIMARY KEY, _log TEXT, _id TEXT, name TEXT);
     CREATE TABLE hf_outbox (seq INTEGER PRIMARY KEY);
-    CREATE TEMP VIEW issue AS SELECT _id AS id, _log AS log, title AS headline, done FROM main.issue;
-    CREATE TEMP VIEW person AS SELECT _id AS id, _log AS log, name FROM main.person;
+    CREATE TEMP VIEW issue AS SELECT _id AS id, _log AS log, title AS headline, done FROM main.issue WHERE _log < '~';
+    CREATE TEMP VIEW person AS SELECT _id AS id, _log AS log, name FROM main.person WHERE _log < '~';
     CREATE VIRTUAL TABLE main.hf_search_issue USING fts5(title, content='issue', content_rowid='_row');
     INSERT INTO main.issue VALUES (1, 'main', 'a', 'hello world', 1);
     INSERT INTO hf_search_issue (hf_search_issue) VALUES ('rebuild');
@@ -88,7 +88,7 @@ test('[LQ6] a query through a view looks at the columns it names, not at all tha
 test('[LQ6] counting looks at the rows of a table', () => {
   expect(reads('SELECT count(*) FROM issue')).toEqual(['issue.']);
   expect(reads('WITH c AS (SELECT done FROM issue) SELECT count(*) FROM c')).toEqual(
-    expect.arrayContaining(['issue.', 'issue.done']),
+    expect.arrayContaining(['issue.done']),
   );
 });
 
@@ -129,6 +129,10 @@ test.each([
   'WITH issue AS (SELECT name FROM person) SELECT name FROM issue',
   'WITH i AS (SELECT * FROM issue) SELECT count(*) FROM i',
   'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n, issue WHERE x < 3) SELECT x FROM n',
+  'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 3) SELECT count(*) FROM n',
+  'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 3) SELECT 1 FROM n, issue',
+  'WITH RECURSIVE up(id) AS (SELECT id FROM issue UNION SELECT p.id FROM person p, up) SELECT count(*) FROM up',
+  'WITH issue AS (SELECT 1 AS x UNION SELECT 2) SELECT count(*) FROM issue',
   'SELECT * FROM issue JOIN person USING (id) LEFT JOIN (SELECT id, log FROM issue) o ON o.id = issue.id',
   'SELECT id FROM issue UNION SELECT id FROM person ORDER BY id',
 ])('[LQ5] a view of the same name is for queries, however it is named: %s', (sql) => {
@@ -157,12 +161,24 @@ test.each([
   'SELECT id FROM issue WHERE id IN (SELECT _id FROM Plan)',
   'WITH plan AS (SELECT _id FROM main.plan) SELECT * FROM plan',
   'SELECT * FROM hf_search_plan',
+  'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n, plan WHERE x < 3) SELECT count(*) FROM n',
+  'WITH RECURSIVE n(x) AS (SELECT _id FROM main.plan UNION SELECT x FROM n) SELECT count(*) FROM n',
+  'WITH n AS (SELECT count(*) FROM plan) SELECT count(*) FROM n',
+  'WITH n AS (SELECT 1) SELECT count(*) FROM n, Plan',
 ])('[LQ5 SC1] a table of another version of the app has no view, and is not for queries: %s', (sql) => {
   database.exec(`
     CREATE TABLE main.plan (_row INTEGER PRIMARY KEY, _log TEXT, _id TEXT, title TEXT);
     CREATE VIRTUAL TABLE main.hf_search_plan USING fts5(title, content='plan', content_rowid='_row');
   `);
   expect(refusal(sql)).toBe('query-refused');
+});
+
+test('[LQ5 LQ6] a recursive query counts its own rows, and looks at what those are made of', () => {
+  const sql =
+    'WITH RECURSIVE n(x, t) AS (SELECT 1, headline FROM issue UNION ALL SELECT x + 1, t FROM n WHERE x < 3) SELECT count(*) FROM n';
+  expect(database.prepareQuery(sql).statement.arrays()).toEqual([[3]]);
+  expect(reads(sql)).toEqual(['issue.title']);
+  expect(reads('SELECT count(*) FROM person FULL JOIN issue')).toEqual(['issue.', 'person.']);
 });
 
 test('[LQ5] json_each is open to queries', () => {

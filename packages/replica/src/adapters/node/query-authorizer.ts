@@ -53,6 +53,7 @@ export function prepareQuery(
   }
   if (hasMoreThanOne(sql, statement)) throw refused('A query is one statement.');
   if (statement.columns().length === 0) throw refused('A query gives rows.');
+  seen.forgetOwnNames((table) => isInside(connection, table) || isInFile(connection, table));
   const inside = seen.tables().find((table) => isInside(connection, table) || isHidden(connection, table));
   if (inside !== undefined) throw refused(`There is no table ${inside} for queries.`);
   const known = new Map<string, ReadonlyMap<string, ColumnRead>>();
@@ -86,6 +87,16 @@ const isInside = (connection: DatabaseSync, table: string): boolean =>
   !OPEN_FUNCTIONS.has(table.toLowerCase()) &&
   connection.prepare('SELECT 1 FROM pragma_module_list WHERE name = ? COLLATE NOCASE').get(table) !== undefined;
 
+/** What an unqualified name means in the file, where no view of this app goes before it. */
+const isInFile = (connection: DatabaseSync, table: string): boolean =>
+  connection
+    .prepare(
+      `SELECT 1 FROM temp.sqlite_master WHERE type <> 'view' AND name = ?1 COLLATE NOCASE
+       UNION ALL SELECT 1 FROM main.sqlite_master WHERE name = ?1 COLLATE NOCASE
+       AND NOT EXISTS (SELECT 1 FROM temp.sqlite_master WHERE type = 'view' AND name = ?1 COLLATE NOCASE)`,
+    )
+    .get(table) !== undefined;
+
 /** A table without a view is not this app's: another version of it made it (SC1), or a type whose name is taken (SC7). */
 const isHidden = (connection: DatabaseSync, table: string): boolean =>
   !OPEN_FUNCTIONS.has(table.toLowerCase()) &&
@@ -114,8 +125,11 @@ class Looks {
   readonly #direct = new Map<string, Set<string>>();
   readonly #inBodies = new Map<string, Set<string>>();
   readonly #ofViews = new Map<string, Set<string>>();
+  /** Those of `#direct` whose rows are counted under a name without a schema: it may be of the statement's own making. */
+  readonly #unqualified = new Set<string>();
 
   add(table: string, column: string, database: string | null, accessor: string | null): void {
+    if (database === null && column === '') this.#unqualified.add(table);
     if (database === 'temp') put(this.#ofViews, table, column);
     else if (accessor === table && column !== '') put(this.#inBodies, table, column);
     else put(this.#direct, table, column);
@@ -123,6 +137,14 @@ class Looks {
 
   tables(): readonly string[] {
     return [...new Set([...this.#direct.keys(), ...this.#inBodies.keys()])];
+  }
+
+  /** What `WITH` names is no table, and what it reads was seen by itself. In doubt it is the file's. */
+  forgetOwnNames(isKnown: (name: string) => boolean): void {
+    for (const name of this.#unqualified) {
+      const isOnlyCounted = this.#direct.get(name)?.size === 1;
+      if (isOnlyCounted && !isKnown(name)) this.#direct.delete(name);
+    }
   }
 
   /**
@@ -157,6 +179,9 @@ class Looks {
         else for (const bodyColumn of this.#inBodies.get(view) ?? []) add({ table: view, column: bodyColumn });
       }
     }
+    // Of a view whose rows are only counted SQLite names no column, since the view's own condition reads one.
+    const tables = new Set([...reads.values()].map(({ table }) => table));
+    for (const table of this.#inBodies.keys()) if (!tables.has(table)) add({ table, column: '' });
     return [...reads.values()];
   }
 }
