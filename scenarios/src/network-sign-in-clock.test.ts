@@ -175,7 +175,7 @@ function failedBatch(): void {
 }
 
 // Seen to fail with push.ts taking `unauthenticated` for a refusal of the first that was sent.
-test('[I13 I17] first change after token expiry is dropped: parent and child wait for the second refresh, and go in their order', async () => {
+test('[F110 I13 I17] first change after token expiry is dropped: parent and child wait for the second refresh, and go in their order', async () => {
   const ana = bench.device('ana');
   ana.sync.start();
   await bench.until('live', () => isLive(ana));

@@ -200,7 +200,7 @@ test('[I02 I22] handle released inside a transaction; interleaved pages: two tab
 
 // Seen to fail with trouble.ts parking what a lost permission refused, with client.ts signing out over unsent work, and with
 // widen.ts clearing the outbox when a table changes.
-test('[I13 I25] several silent ways to lose offline data: lost permission, sign-out and a failed migration each keep five unsent rows', async () => {
+test('[F114 I13 I25] several silent ways to lose offline data: lost permission, sign-out and a failed migration each keep five unsent rows', async () => {
   await permissionLost();
   await signedOut();
   migrationFails();

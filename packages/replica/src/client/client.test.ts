@@ -95,7 +95,7 @@ test('[AC2 OB7] export writes what is unsent of every workspace, each as a pack 
   expect(await globex.unpack(whole)).toEqual({ batches: 1, already: 0 });
 });
 
-test('[AC2] whoever else signs in gets a replica of his own; what is open stops sending and stays', async () => {
+test('[F113 AC2] whoever else signs in gets a replica of his own; what is open stops sending and stays', async () => {
   const client = bench.client('ana');
   const anas = await client.open('acme');
   await anas.settle();
@@ -137,6 +137,35 @@ test('[AC1] a session that ended is told once; with fresh credentials everything
   await client.signIn({ id: 'ana', token: () => token });
   await write.ordered();
   await until(() => client.session.current === 'signed-in');
+});
+
+test('[F111 AC1 AC2] a session that cannot be renewed stops no work, and signing out says what is unsent first', async () => {
+  let token = 'ana-token';
+  const client = bench.client('ana', { account: { id: 'ana', token: () => token } });
+  const replica = await client.open('acme');
+  await replica.settle();
+  token = 'revoked';
+  await replica.commit((tx) => tx.issue.create({ title: 'A' }));
+  await until(() => replica.status.current.phase === 'sign-in-needed');
+  await replica.commit((tx) => tx.issue.create({ title: 'B' }));
+  expect(replica.status.current.unsent).toBe(2);
+  const refused = await client.signOut({ unsent: 'refuse' }).catch((cause: unknown) => cause);
+  expect(refused).toMatchObject({ code: 'needs-attention', details: { reason: 'unsent-work', unsent: 2 } });
+  expect(await titles(replica)).toEqual(['A', 'B']);
+});
+
+test('[F115 AC2] signing out asks about the unsent work of all that is open, then ends all of it, sockets too', async () => {
+  const client = bench.client('ana');
+  const open = [await client.open('acme'), await client.open('globex'), await client.open('acme')];
+  for (const replica of open) await until(() => replica.status.current.phase === 'live');
+  expect((await bench.ledger.ledger.engine.status()).sockets).toBe(2);
+  await open[1]?.pause();
+  await open[1]?.commit((tx) => tx.issue.create({ title: 'A' }));
+  expect(await codeOf(client.signOut({ unsent: 'refuse' }))).toBe('needs-attention');
+  for (const replica of open) expect(await codeOf(titles(replica))).toBe('fine');
+  await client.signOut({ unsent: 'keep' });
+  for (const replica of open) expect(await codeOf(titles(replica))).toBe('closed');
+  await until(async () => (await bench.ledger.ledger.engine.status()).sockets === 0);
 });
 
 test('[AC2] a replica opens offline, with no ledger and an expired token', async () => {

@@ -37,6 +37,29 @@ test('[AC1] an expiry found by an answer stops the loop once, is told once, and 
   );
 });
 
+test('[F110 AC1] a session that ends while offline stops nothing here; back online it is told, and goes on without a restart', async () => {
+  ana.network.rules.offline = true;
+  ana.network.cut();
+  ana.create('before it ended');
+  await bench.time.advance(120_000);
+  ana.script = (_url, request) => refusal(request, 401, 'unauthenticated');
+  ana.create('after it ended');
+  expect(ana.titles()).toEqual(['after it ended', 'before it ended']);
+  expect(ana.told).toEqual([]);
+  ana.network.rules.offline = false;
+  ana.sync.kick('online');
+  await bench.until('told', () => isSignedOut());
+  const before = ana.sent.length;
+  await bench.time.advance(3_600_000);
+  expect(ana.sent.length).toBe(before);
+  expect(ana.sync.status).toMatchObject({ phase: 'sign-in-needed', unsent: 2, retryInMs: null });
+  // The ledger takes her again: her first request goes at once, whatever failed before.
+  ana.script = null;
+  ana.sync.credentialsChanged();
+  await bench.until('sent', () => isLive(ana), 1_000);
+  expect(ana.titles()).toEqual(['after it ended', 'before it ended']);
+});
+
 test('[AC1 F45] an app that has a fresh credential at hand is not bothered', async () => {
   let token = 'ana';
   ana.token = () => token;
@@ -96,7 +119,7 @@ test('[AC1 F118] a sign-in that does not help is asked for again, not in a loop'
   expect(ana.told.length).toBe(2);
 });
 
-test('[AC2] a ledger that names another account gets nothing and takes nothing', async () => {
+test('[F113 AC2] a ledger that names another account gets nothing and takes nothing', async () => {
   ana.sync.pause();
   ana.token = () => 'eve';
   ana.create('private');
@@ -113,7 +136,7 @@ test('[AC2] a ledger that names another account gets nothing and takes nothing',
   await bench.until('goes on', () => isLive(ana), 5_000);
 });
 
-test('[AC2] an answer in the name of another account stops the replica, also where the ledger itself sees no reason', async () => {
+test('[F113 AC2] an answer in the name of another account stops the replica, also where the ledger itself sees no reason', async () => {
   ana.sync.pause();
   ana.create('private');
   ana.script = rewritten('/handshake', (body) => {
