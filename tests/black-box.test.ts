@@ -179,7 +179,7 @@ describe('an outsider with fetch', () => {
     expect([lost.status, lost.body.code]).toEqual([409, 'history-changed']);
   });
 
-  test('[LG11 S04] who may not know cannot tell absent from forbidden', async () => {
+  test('[F182 LG11 S04] who may not know cannot tell absent from forbidden', async () => {
     const forbidden = await call('GET', '/workspaces/acme/logs/main/events', undefined, as('stranger'));
     const absent = await call('GET', '/workspaces/nowhere/logs/main/events', undefined, as('stranger'));
     const strip = ({ status, body }: Answer) => ({ status, body: { ...body, requestId: '' } });
@@ -309,6 +309,16 @@ describe('an outsider with a socket', () => {
     send(hello('nobody', replica().who));
     expect(await until('refused')).toMatchObject({ code: 'unauthenticated' });
     expect(await closed).toBeGreaterThanOrEqual(1000);
+  });
+
+  test('[F183 S35 S37] floods end the socket: too many pings, a message in pieces that is too long; nothing is compressed', async () => {
+    const pinging = await open();
+    expect(pinging.socket.extensions).toBe('');
+    for (let at = 0; at < 250; at += 1) pinging.socket.ping();
+    expect(await pinging.closed).toBe(1008);
+    const endless = await open();
+    for (let at = 0; at < 5; at += 1) endless.socket.send('x'.repeat(16_000), { fin: false });
+    expect(await endless.closed).toBe(1009);
   });
 
   test('[S31 F184] a page of another origin does not get a socket', async () => {

@@ -266,6 +266,11 @@ export interface LiveAccess {
 
 export interface LiveConnection {
   message(text: string): void;
+  /**
+   * A ping or pong of the WebSocket protocol itself came. It counts as a message, however it is answered; true if a ping
+   * may be answered now.
+   */
+  control(): boolean;
   closed(): void;
 }
 

@@ -22,6 +22,9 @@ const WAITING_MAX = 32;
 /** Messages a second, however small (S35). */
 const MESSAGES_PER_SECOND_MAX = 200;
 
+/** The window of events, and as much again: one frame may be larger than what is left of the window. */
+const UNREAD_BYTES_MAX = 2 * LIMITS.socketWindowBytesMax;
+
 /** Codes of the closing handshake; the reason says the same in words. */
 export const CLOSE = {
   goingAway: 1001,
@@ -78,7 +81,16 @@ export function createLiveSession(
   let messages = 0;
 
   const send = (frame: ServerFrame): void => {
-    if (state !== 'closed') socket.send(JSON.stringify(frame));
+    if (state === 'closed') return;
+    // Events stay within the window (RT2). Whoever lets even answers pile up behind them asks, and never reads.
+    if (socket.bufferedBytes > UNREAD_BYTES_MAX) return cut();
+    socket.send(JSON.stringify(frame));
+  };
+
+  /** At once: a goodbye would wait behind what is not read. */
+  const cut = (): void => {
+    release();
+    socket.terminate();
   };
 
   const release = (): void => {
@@ -122,6 +134,13 @@ export function createLiveSession(
         refusedBy('malformed', { details: { ...frame.fault.facts } as Record<string, string> }),
       );
     receive(frame.value);
+  };
+
+  /** Its length is at most 125 bytes, but its number is the peer's: an answer to each would wait without a bound. */
+  const control = (): boolean => {
+    if (state === 'closed') return false;
+    if (isTooMany()) refuseCode(CLOSE.malformed, 'rate-limited');
+    return state === 'open' && socket.bufferedBytes === 0;
   };
 
   const isTooMany = (): boolean => {
@@ -271,11 +290,7 @@ export function createLiveSession(
       return;
     }
     // RT4: whoever is silent over two pings is gone, whatever its buffers say.
-    if (nowMs - heardMs >= 2 * limits.pingMs) {
-      release();
-      socket.terminate();
-      return;
-    }
+    if (nowMs - heardMs >= 2 * limits.pingMs) return cut();
     if (nowMs - pingedMs >= limits.pingMs) {
       pingedMs = nowMs;
       send({ type: 'ping', nonce: randomHex(random, 8) });
@@ -312,6 +327,7 @@ export function createLiveSession(
       return follows.size;
     },
     message,
+    control,
     tick,
     end,
     closed: () => {

@@ -80,7 +80,7 @@ describe('hello', () => {
     expect(await w.engine.status()).toMatchObject({ sockets: 0, subscriptions: 0 });
   });
 
-  test('[S33] nothing before hello, and no socket that never says it', async () => {
+  test('[F183 S33] nothing before hello, and no socket that never says it', async () => {
     await using w = world();
     await w.head();
     const early = connect(w);
@@ -112,11 +112,42 @@ describe('hello', () => {
     expect(newer.frames).toMatchObject([{ type: 'refused', code: 'update-needed' }]);
   });
 
-  test('[S35] more messages a second than anybody needs end the socket', async () => {
+  test('[F183 S35] more messages a second than anybody needs end the socket', async () => {
     await using w = world();
     const peer = await following(w);
     for (let at = 0; at < 250; at += 1) peer.say({ type: 'ping', nonce: `n${at}` });
     expect(peer.closed).toMatchObject({ code: 1008, reason: 'rate-limited' });
+  });
+
+  test('[F183 S35] pings of the protocol below count like messages, and are answered only while nothing waits', async () => {
+    await using w = world();
+    await w.head();
+    const peer = connect(w);
+    // Nothing is said before hello, not even this.
+    expect(peer.connection?.control()).toBe(false);
+    peer.say(hello());
+    await settled();
+    expect(peer.connection?.control()).toBe(true);
+    peer.bufferedBytes = 1;
+    expect(peer.connection?.control()).toBe(false);
+    peer.bufferedBytes = 0;
+    w.clock.advance(1_000);
+    for (let at = 0; at < 200; at += 1) expect(peer.connection?.control()).toBe(true);
+    expect(peer.connection?.control()).toBe(false);
+    expect(peer.closed).toMatchObject({ code: 1008, reason: 'rate-limited' });
+  });
+
+  test('[F183 S36] who goes on asking and never reads is cut off, before what waits for it has no bound', async () => {
+    await using w = world();
+    const peer = await following(w);
+    peer.isStuck = true;
+    for (let seconds = 0; seconds < 3_600 && peer.closed === null; seconds += 1) {
+      w.clock.advance(1_000);
+      for (let at = 0; at < 200; at += 1) peer.say({ type: 'ping', nonce: 'n'.repeat(64) });
+    }
+    expect(peer.closed).toBe('terminated');
+    expect(peer.bufferedBytes).toBeLessThan(2 * LIMITS.socketWindowBytesMax + 1_000);
+    expect((await w.engine.status()).sockets).toBe(0);
   });
 
   test('[LG8 RT3] a fenced replica is not served, and a later generation ends the earlier socket', async () => {
@@ -282,7 +313,7 @@ describe('events', () => {
 });
 
 describe('ends', () => {
-  test('[RT3 I24] access that expires or is revoked ends the socket within 5 s, and nothing is told after', async () => {
+  test('[F189 RT3 I24] access that expires or is revoked ends the socket within 5 s, and nothing is told after', async () => {
     let still: Actor | null = ANA;
     await using w = world();
     const expiring = await following(
@@ -341,7 +372,7 @@ describe('ends', () => {
 });
 
 describe('how many sockets', () => {
-  test('[RT1 S35] an account has so many sockets in all workspaces, one per replica, and another account has its own', async () => {
+  test('[F183 RT1 S35] an account has so many sockets in all workspaces, one per replica, and another account has its own', async () => {
     await using w = world({ limits: { socketsPerAccountMax: 2 } });
     await w.head();
     const greeted = async (replica: string, access?: LiveAccess) => {

@@ -39,6 +39,7 @@ export function createLiveDoor(parts: LiveParts): LiveDoor {
     noServer: true,
     perMessageDeflate: false,
     maxPayload: LIMITS.socketFrameBytesMax,
+    autoPong: false,
     closeTimeout: GOODBYE_MS,
   };
   const server = new WebSocketServer(options);
@@ -91,6 +92,10 @@ export function createLiveDoor(parts: LiveParts): LiveDoor {
       if (isBinary) peer.close(1003, 'text only');
       else connection.message(String(data));
     });
+    peer.on('ping', (data) => {
+      if (connection.control()) peer.pong(data);
+    });
+    peer.on('pong', () => void connection.control());
     peer.on('error', (cause) => logger('debug', 'A socket failed.', { error: loggedError(cause) }));
     peer.on('close', () => connection.closed());
   };
