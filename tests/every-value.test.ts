@@ -366,7 +366,7 @@ test('[F106 PG1 IN1] operations of 1, 511 and 512 events cross frames, pages, an
   }
 });
 
-test('[BS1 BS2 I12] a first state fetched while others delete, restore and create between any two pages is the ledger’s', async () => {
+test('[F105 BS1 BS2 I12] a first state fetched while others delete, restore and create between any two pages is the ledger’s', async () => {
   const { world, ana, ben } = await pair(65);
   await using _ = world;
   const ids: string[] = [];

@@ -125,7 +125,7 @@ test.each(['the hint', 'the answer'])(
 );
 
 // Seen to fail with judge-operation.ts skipping a version inside a group.
-test('[I06] sequence gap that readers skip: 32 writers, and every page is a dense run that continues the last', async () => {
+test('[F97 I06] sequence gap that readers skip: 32 writers, and every page is a dense run that continues the last', async () => {
   using field = await createField(3, 0);
   const { ledger, random } = field.world;
   const ref = { workspace: 'world', log: 'main' };
@@ -268,7 +268,7 @@ test('[I03 I12] window without capture: what is appended while nobody listens is
 });
 
 // Seen to fail with logs.ts passing over `history-changed`.
-test('[I03 I12] a log that is deleted and made again: a replica at the same version does not call itself up to date', async () => {
+test('[F92 I03 I12] a log that is deleted and made again: a replica at the same version does not call itself up to date', async () => {
   using field = await createField(7);
   const [ana, ben] = field.devices as [FieldDevice, FieldDevice];
   createNote(ana, 'of the first log');

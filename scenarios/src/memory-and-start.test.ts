@@ -52,7 +52,7 @@ class Reader {
 }
 
 // Seen to fail with live-session.ts offering frames whatever waits already: 12 MB lay in one socket.
-test('[I28] slow consumer fills the server’s memory: what waits for it is bounded, it ends, pages on return, and others miss nothing', async () => {
+test('[F100 I28] slow consumer fills the server’s memory: what waits for it is bounded, it ends, pages on return, and others miss nothing', async () => {
   await using w = world();
   const author = new Author('busy');
   const fast = await Reader.following(w, 'fast');

@@ -190,7 +190,7 @@ test('[I04 I05] idempotency kept in memory: a ledger that was killed and restart
 });
 
 // Seen to fail with judge-operation.ts refusing every request id that it has met.
-test('[I04 I05] a transient failure is not remembered: the honest retry is executed', async () => {
+test('[F98 I04 I05] a transient failure is not remembered: the honest retry is executed', async () => {
   const folder = temporaryFolder();
   using _folder = { [Symbol.dispose]: () => folder.dispose() };
   const store = openSqliteStore({ folder: folder.path, platform: createNodePlatform() });

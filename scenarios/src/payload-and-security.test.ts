@@ -93,7 +93,7 @@ function ask(port: string, { method = 'GET', path, headers, body }: Asked): Prom
 }
 
 // Seen to fail with origins.ts letting an origin through that equals the request's own `Host`.
-test('[I24] localhost: Origin = Host is not enough: a page under a foreign name that points here gets nothing without the secret', async () => {
+test('[F185 I24] localhost: Origin = Host is not enough: a page under a foreign name that points here gets nothing without the secret', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-rebinding-'));
   try {
     await using served = await serveLedger({

@@ -42,7 +42,7 @@ async function restored(seed: number): Promise<Field> {
 }
 
 // Seen to fail with logs.ts keeping nothing of what the ledger has lost.
-test('[I03 I07] server restored from backup: its chain gives it away, the 50 lost batches are kept, and adopting offers them again', async () => {
+test('[F91 F93 I03 I07] server restored from backup: its chain gives it away, the 50 lost batches are kept, and adopting offers them again', async () => {
   using field = await restored(31);
   const [ana, ben] = pair(field);
   await field.pass();

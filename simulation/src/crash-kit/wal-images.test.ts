@@ -127,7 +127,7 @@ test('[RP1 RP2 I04 I12 F33] a replica that lost its last transactions goes on: n
   }
 });
 
-test('[LG9 I03] the ledger’s journal cut anywhere: what was acknowledged within it is there, whole', async () => {
+test('[F95 LG9 I03] the ledger’s journal cut anywhere: what was acknowledged within it is there, whole', async () => {
   for (const end of frameEnds(ledger, acknowledged[0]?.walBytes))
     for (const length of [end, end - 2_000]) {
       const promised = acknowledged.filter((one) => one.walBytes <= length).at(-1)?.head ?? 0;

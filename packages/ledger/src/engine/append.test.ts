@@ -103,7 +103,7 @@ describe('numbering', () => {
     expect((await w.head()).version).toBe(1);
   });
 
-  test('[EV5] fields and meta that no schema knows are kept', async () => {
+  test('[F109 EV5] fields and meta that no schema knows are kept', async () => {
     const schema = schemaData(defineSchema({ issue: entity({ title: text() }) }));
     await using w = world({ schema });
     const a = new Author('a');
@@ -318,7 +318,7 @@ describe('operations of one request', () => {
     expect((await w.engine.verify(REF))?.problems).toEqual([]);
   });
 
-  test('[LG5] an operation with an expected version is alone, and stale once its entities or the log moved', async () => {
+  test('[F108 LG5] an operation with an expected version is alone, and stale once its entities or the log moved', async () => {
     await using w = world();
     const a = new Author('a');
     await w.accept(a, a.create('e1'));
@@ -513,7 +513,7 @@ describe('form and limits', () => {
     expect(published).toMatchObject({ eventBytesMax: 262_144, commitEventsMax: 512, pageEventsMax: 512 });
   });
 
-  test('[LG12] a part of the protocol that this ledger cannot keep is refused, and waits', async () => {
+  test('[F109 LG12] a part of the protocol that this ledger cannot keep is refused, and waits', async () => {
     await using w = world();
     const a = new Author('a');
     expect(await w.push(a, [a.operation([a.create('e1')], { claims: [{ unique: 'x' }] })])).toMatchObject([
@@ -643,6 +643,29 @@ describe('order of checks', () => {
     });
   });
 
+  test('[F181 LG2] the request id of somebody else gives nothing of his away, changes nothing, and is nothing in another log', async () => {
+    await using w = world();
+    const a = new Author('a');
+    const b = new Author('b');
+    const first = a.operation([a.create('e1', { title: 'a secret' })]);
+    await w.push(a, [first]);
+    const stolen = b.operation([b.create('e2')], { requestId: first.requestId });
+    expect(await w.push(b, [stolen], BEN)).toEqual([
+      {
+        requestId: first.requestId,
+        status: 'refused',
+        code: 'idempotency-mismatch',
+        details: { requestId: first.requestId },
+      },
+    ]);
+    expect((await w.head()).version).toBe(1);
+    expect(await w.push(a, [first])).toMatchObject([{ status: 'accepted', firstVersion: 1 }]);
+    const team = { workspace: 'acme', log: 'team' };
+    expect(await w.send(b.request(await w.head(team), [stolen]), BEN, team)).toMatchObject({
+      results: [{ status: 'accepted', firstVersion: 1 }],
+    });
+  });
+
   test('[LG8] a permit number that does not grow is refused, but for a repeat of remembered work', async () => {
     await using w = world();
     const a = new Author('a');
@@ -713,6 +736,28 @@ describe('order of checks', () => {
       ['issue.updated', { title: 'one', body: 'x' }, { title: 'two', body: 'x' }, ['title'], 'ana'],
     ]);
     expect((await w.engine.verify(REF))?.problems).toEqual([]);
+  });
+
+  test('[F117 LG14] a right that ends after the change was made is asked for when it is accepted, at each change alone', async () => {
+    const may = new Set(['e1', 'e2', 'e3']);
+    await using w = world({
+      admit: ({ entityId: id }) => {
+        const reason = may.has(id) ? undefined : { reason: 'not-yours', message: 'No more.' };
+        // Whoever is judged next in the same transaction meets what this one left.
+        if (id === 'e1') may.delete('e2');
+        return reason;
+      },
+    });
+    const a = new Author('a');
+    const made = a.request(
+      await w.head(),
+      ['e1', 'e2', 'e3'].map((id) => a.operation([a.create(id)])),
+    );
+    may.delete('e3');
+    expect(await w.send(made)).toMatchObject({
+      results: [{ status: 'accepted' }, { code: 'not-admitted' }, { code: 'not-admitted' }],
+    });
+    expect((await w.head()).version).toBe(1);
   });
 
   test('[LG14] an admit that answers later is a defect, never an acceptance', async () => {

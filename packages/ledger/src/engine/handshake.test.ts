@@ -111,7 +111,7 @@ describe('positions', () => {
 });
 
 describe('who asks', () => {
-  test('[LG12] the highest common protocol is used; without one: update-needed', async () => {
+  test('[F109 LG12] the highest common protocol is used; without one: update-needed', async () => {
     await using w = world();
     const a = new Author('a');
     expect((await meet(w, a, { protocol: { min: 1, max: 7 } })).protocol).toBe(1);

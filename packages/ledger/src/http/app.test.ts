@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Caller } from '../access/access.ts';
+import { Author } from '../engine/drafts.fixture.ts';
 import { createLedger } from '../ledger.ts';
 import { temporaryFolder } from '../stores/sqlite/store.fixture.ts';
 
@@ -49,6 +50,84 @@ test('[S01] a credential that has ended opens nothing, though its verifier still
 test('[LG11 S01] a workspace that was not granted is answered as if it were not there, on every way in', async () => {
   for (const rest of ['/logs', '/replicas', '/logs/main/events', '/logs/main/entities', '/logs/main/entities/a/b'])
     expect([rest, await asked({}, `/workspaces/globex${rest}`)]).toEqual([rest, 404]);
+});
+
+test('[F182 LG11 S04] whose workspace it is not, for him it is as if it were nowhere: the engine is not even asked', async () => {
+  const folder = temporaryFolder();
+  let grants: Caller['grants'] = { '*': 'administrator' };
+  try {
+    await using ledger = await createLedger({
+      store: { sqlite: folder.path },
+      access: { name: 'test', verify: () => Promise.resolve({ account: 'ana', grants }) },
+      createOnFirstUse: true,
+      logLevel: 'silent',
+    });
+    const ask = async (path: string, body?: unknown) => {
+      const post = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+      const headers = { 'Content-Type': 'application/json' };
+      const answer = await ledger.fetch(new Request(`http://ledger.test/v1${path}`, { headers, ...post }));
+      return { status: answer.status, body: { ...((await answer.json()) as object), requestId: '' } };
+    };
+    expect((await ask('/workspaces/theirs/logs/main/events')).status).toBe(200);
+    grants = { mine: 'administrator' };
+    const asked = (['events', 'entities', 'entity', 'history', 'push', 'handshake', 'logs', 'replicas'] as const).map(
+      (name) => vi.spyOn(ledger.engine, name),
+    );
+    for (const [rest, body] of [
+      ['/logs'],
+      ['/replicas'],
+      ['/logs/main/events?after=0'],
+      ['/logs/main/entities'],
+      ['/logs/main/entities/issue/e1'],
+      ['/logs/main/entities/issue/e1/events'],
+      ['/logs/main/push', {}],
+      ['/handshake', {}],
+    ] as const) {
+      const there = await ask(`/workspaces/theirs${rest}`, body);
+      expect([rest, there.status]).toEqual([rest, 404]);
+      expect([rest, await ask(`/workspaces/nowhere${rest}`, body)]).toEqual([rest, there]);
+    }
+    for (const spy of asked) expect(spy).not.toHaveBeenCalled();
+    // They would have noticed.
+    await ask('/workspaces/mine/logs/main/events');
+    expect(asked[0]).toHaveBeenCalledOnce();
+  } finally {
+    folder.dispose();
+  }
+});
+
+test('[F190 LG11] who comes again with an old request after his access ended learns nothing of what became of it', async () => {
+  const folder = temporaryFolder();
+  let caller: Caller = { account: 'ana', grants: { acme: 'writer' } };
+  try {
+    await using ledger = await createLedger({
+      store: { sqlite: folder.path },
+      access: { name: 'test', verify: () => Promise.resolve(caller) },
+      createOnFirstUse: true,
+      logLevel: 'silent',
+    });
+    const a = new Author('a');
+    const headers = { 'Content-Type': 'application/json' };
+    const url = 'http://ledger.test/v1/workspaces/acme/logs/main';
+    const page = await (await ledger.fetch(new Request(`${url}/events`))).json();
+    const { epoch, through } = page as { epoch: string; through: { version: number; chain: string } };
+    const recorded = JSON.stringify(a.request({ epoch, ...through }, [a.operation([a.create('e1')])]));
+    const send = async () => {
+      const answer = await ledger.fetch(new Request(`${url}/push`, { method: 'POST', headers, body: recorded }));
+      const body = (await answer.json()) as { code?: string; results?: unknown };
+      return [answer.status, body.code, body.results];
+    };
+    expect(await send()).toMatchObject([200, undefined, [{ status: 'accepted', firstVersion: 1 }]]);
+    expect(await send()).toMatchObject([200, undefined, [{ status: 'accepted', firstVersion: 1 }]]);
+    caller = { account: 'ana', grants: { acme: 'reader' } };
+    expect(await send()).toEqual([403, 'not-allowed', undefined]);
+    caller = { account: 'ana', grants: {} };
+    expect(await send()).toEqual([404, 'not-found', undefined]);
+    caller = { account: 'ana', grants: { acme: 'writer' }, expiresAtMs: Date.now() - 1 };
+    expect(await send()).toEqual([401, 'unauthenticated', undefined]);
+  } finally {
+    folder.dispose();
+  }
 });
 
 test('[LG11 S01] a name is refused alike wherever it is asked for, made, or made by asking: nothing of it is there', async () => {

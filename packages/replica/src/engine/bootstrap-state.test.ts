@@ -37,7 +37,7 @@ function written() {
 }
 
 describe('bootstrap', () => {
-  test('[BS1] a fuzzy snapshot with writers in between is the state at the head, proved by its signature', () => {
+  test('[F105 BS1] a fuzzy snapshot with writers in between is the state at the head, proved by its signature', () => {
     const { ledger, ben } = written();
     const ana = device(1);
     ana.handshake(ledger);

@@ -93,7 +93,7 @@ function failingAt(): {
   };
 }
 
-test('[LG9] every connection that appends waits for the medium at each commit, past the cache of the drive', async () => {
+test('[F95 LG9] every connection that appends waits for the medium at each commit, past the cache of the drive', async () => {
   const connections: DatabaseSync[] = [];
   const listening: SqliteStoreOptions['open'] & object = (path, options) => {
     const db = openDatabase(path, options);

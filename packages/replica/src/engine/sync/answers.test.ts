@@ -303,7 +303,7 @@ test('[RP1 I22] a host whose file another one has taken over stops, and changes 
   expect(ana.sent.length).toBe(before);
 });
 
-test('[LG12] a ledger with no protocol in common is told apart, and work goes on', async () => {
+test('[F109 LG12] a ledger with no protocol in common is told apart, and work goes on', async () => {
   ana.script = (_url, request) => refusal(request, 426, 'update-needed');
   ana.create('local');
   await bench.until('said', () => ana.sync.status.phase === 'update-needed');

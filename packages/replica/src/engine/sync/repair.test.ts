@@ -71,7 +71,7 @@ test('[P3] a state that differs again after a repair makes the ledger’s state 
   expect(ana.sync.status).toMatchObject({ phase: 'blocked', unsent: 1 });
 });
 
-test('[BS2] a first state that differs is thrown away, and the second time the ledger’s state is suspect', async () => {
+test('[F105 BS2] a first state that differs is thrown away, and the second time the ledger’s state is suspect', async () => {
   const cleo = bench.device('cleo', { account: 'cleo' });
   cleo.script = rewritten('/entities', (body) => {
     if (body.entities.length > 0) body.entities[0].fields.title = 'forged';
