@@ -150,7 +150,7 @@ test('[LG1 OB6 I29] a poison operation among 100 independent ones: 99 arrive, th
   end(world);
 });
 
-test('[CM2] a form that was opened before somebody else’s edit is told what changed, and writes nothing', async () => {
+test('[F149 CM2] a form that was opened before somebody else’s edit is told what changed, and writes nothing', async () => {
   await using world = await createWorld({ schema, seed: 22 });
   const [ana, ben] = [await world.device('ana'), await world.device('ben')];
   const id = await ana.replica.commit((tx) => tx.issue.create({ title: 'A' }));

@@ -232,7 +232,7 @@ describe('values', () => {
 
 // ── every kind of field × every value ───────────────────────────────────────────────────────────────────────────────
 
-test('[SC5 I12 I26] one field, every JSON value, every kind of field: what another app wrote is signed as the ledger signs it, on two devices, reopened, and fetched whole', async () => {
+test('[F188 SC5 I12 I26] one field, every JSON value, every kind of field: what another app wrote is signed as the ledger signs it, on two devices, reopened, and fetched whole', async () => {
   await using world = await createWorld({ schema: kinds, seed: 66 });
   const [ana, ben] = [await world.device('ana'), await world.device('ben')];
   await world.settle();

@@ -107,7 +107,7 @@ describe('a device', () => {
 });
 
 describe('a ledger', () => {
-  test.each(LEDGER_POINTS)('[I01 I03 I04 I13 I21 F90] killed %s, loses and doubles nothing', async (point) => {
+  test.each(LEDGER_POINTS)('[I01 I03 I04 I13 I21 F90 F170] killed %s, loses and doubles nothing', async (point) => {
     const [, renamed] = (await prepare()) as [string, string];
     const { obligationsOpened } = stage.facts('ana');
     await ledger.ask('arm', point);

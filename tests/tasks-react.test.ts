@@ -97,7 +97,7 @@ test('[LQ1 LQ2] task T3: a comment carries its verified author, and a list nests
   expect(list.text).toBe('A: from ben, from ana');
 });
 
-test('[CM2] task T4: a form sends what was changed, shows what others changed, and can take it', async () => {
+test('[F149 CM2] task T4: a form sends what was changed, shows what others changed, and can take it', async () => {
   const { EditIssue } = await task('t04-form-with-draft');
   const id = await madeIssue('A');
   await world.settle();
@@ -109,6 +109,7 @@ test('[CM2] task T4: a form sends what was changed, shows what others changed, a
   await ben.replica.commit((tx) => tx.issue.update(id, { title: 'Ben' }));
   await world.settle();
   await screen.show();
+  expect(screen.all('input')[0]?.['value']).toBe('Ana');
   expect(screen.text).toContain('Somebody changed the title to “Ben” meanwhile.');
   await expect(screen.all('form')[0]?.['action']()).rejects.toMatchObject({ code: 'changed-meanwhile' });
   screen.all('button').at(-1)?.['onClick']();

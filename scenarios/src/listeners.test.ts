@@ -8,7 +8,7 @@ import { worldSchema } from '../../simulation/src/world.ts';
 import { tabsSchema } from './tabs.fixture.ts';
 
 // Seen to fail with replica-store.ts telling its listeners before COMMIT.
-test('[I11 I12] change made by a listener during remote apply is not sent: a subscriber corrects what came, and everybody gets it', async () => {
+test('[F151 I11 I12] change made by a listener during remote apply is not sent: a subscriber corrects what came, and everybody gets it', async () => {
   await using world = await createWorld({ schema: tabsSchema, seed: 28 });
   const [ana, ben] = [await world.device('ana'), await world.device('ben')];
   await world.settle();

@@ -92,7 +92,7 @@ test('[IN1] own work found at or below the head is taken out of local state by i
   expect([ana.state.log('main')?.signature, sound(ana)]).toEqual([ledger.signature, []]);
 });
 
-test('[IN1 F132] events at or below the head are ignored, and a page that is all of them moves nothing', () => {
+test('[F99 F132 IN1] events at or below the head are ignored, and a page that is all of them moves nothing', () => {
   const { ledger, ana, ben } = two();
   ben.update('issue', 'i1', { body: 'Ben' });
   ben.settle(ledger);
@@ -105,7 +105,7 @@ test('[IN1 F132] events at or below the head are ignored, and a page that is all
   expect(ana.state.ingest(ledger.page(0))).toMatchObject({ ok: true, value: { applied: 1, ignored: 2, head: 3 } });
 });
 
-test('[IN1 IN3] a page with a gap, another chain or a changed event changes nothing', () => {
+test('[F191 IN1 IN3] a page with a gap, another chain or a changed event changes nothing', () => {
   const { ledger, ana, ben } = two();
   for (const body of ['1', '2', '3']) {
     ben.update('issue', 'i1', { body });

@@ -321,7 +321,7 @@ describe('set aside', () => {
     expect([rounds, ana.state.desk()[0]?.kind]).toEqual([LIMITS.automaticRebasesMax + 1, 'clash']);
   });
 
-  test('[OB6] when theirs moves on under an entry, its revision is another', () => {
+  test('[F147 OB6] when theirs moves on under an entry, its revision is another', () => {
     const { ledger, ana, ben } = world();
     clash({ ledger, ana, ben });
     const [shown] = ana.state.desk();

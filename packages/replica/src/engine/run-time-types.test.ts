@@ -48,7 +48,7 @@ const DEFINITIONS: Readonly<Record<string, readonly unknown[]>> = {
 };
 
 test.each(Object.entries(DEFINITIONS))(
-  '[SC4 DG2] a log that defines %s stops nobody, and parts nobody from it',
+  '[F188 SC4 DG2] a log that defines %s stops nobody, and parts nobody from it',
   (_, definitions) => {
     const ledger = new TinyLedger(nodeDigest);
     const device = new Device({ schema });

@@ -126,7 +126,7 @@ const everything = (device: Device) =>
   Object.fromEntries(['i1', 'i2', 'i3', 'gone', 'away', 'n1', 'n2'].map((id) => [id, fieldsOf(device, 'issue', id)]));
 
 test.each(EDITS)(
-  '[SC1] %s by the older and the newer app in turn, all unsent: nothing is lost',
+  '[F130 SC1] %s by the older and the newer app in turn, all unsent: nothing is lost',
   (_name, byOlder, byNewer) => {
     const { device, ledger } = begun();
     device.reopen(older);

@@ -247,7 +247,7 @@ test('[IN3] a page that does not continue our chain is fetched once more past al
   expect(pages[1]?.url).toContain('fresh=');
 });
 
-test('[IN3] a page that stays wrong although the position is in the log stops reading, and throws nothing away', async () => {
+test('[F191 IN3] a page that stays wrong although the position is in the log stops reading, and throws nothing away', async () => {
   ana.network.rules.offline = true;
   ana.network.cut();
   ana.create('mine');

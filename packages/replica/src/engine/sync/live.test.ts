@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Bench, type BenchDevice, createBench } from './bench.fixture.ts';
 
 let bench: Bench;
@@ -100,6 +100,24 @@ test('[RT7] what was committed here is acknowledged, once per version', async ()
   await bench.time.advance(1_000);
   const acks = ben.frames.filter(({ type }) => type === 'ack');
   expect(acks).toEqual([{ type: 'ack', log: 'main', version: 1 }]);
+});
+
+test('[F186] the token is in the head of each request and in the first frame of a socket, and in no address', async () => {
+  const opening = vi.spyOn(ana.network, 'openSocket');
+  ana.token = () => 'ana/writer';
+  ana.create('sent');
+  await bench.until('sent', () => isLive(ana));
+  ana.network.cut();
+  await bench.until('again', () => hellos(ana) === 2 && isLive(ana));
+  const opened = opening.mock.calls.map(([url]) => url);
+  expect(opened).toHaveLength(1);
+  const addresses = [...ana.sent.map(({ url }) => url), ...opened].map((url) => decodeURIComponent(url));
+  expect(addresses.filter((url) => url.includes('ana') || /token|bearer/i.test(url))).toEqual([]);
+  expect(addresses.every((url) => new URL(url).hash === '' && new URL(url).username === '')).toBe(true);
+  expect(ana.sent.at(-1)?.headers['authorization']).toBe('Bearer ana/writer');
+  expect(ana.sent.every(({ body }) => !JSON.stringify(body).includes('ana/writer'))).toBe(true);
+  expect(ana.frames.filter((frame) => 'token' in frame).every(({ type }) => type === 'hello')).toBe(true);
+  expect(ana.frames.findLast(({ type }) => type === 'hello')?.['token']).toBe('ana/writer');
 });
 
 test('[RT6] a frame of a type that is not known is passed over', async () => {

@@ -205,7 +205,7 @@ test('[HL1 HL4] a ledger that lost its history stops the log, loses nothing, and
   expect(ana.state.log('main')?.head).toBe(2);
 });
 
-test('[HL4 PM7] work that was owed when the ledger lost its history is asked about after adopting, and is in once', async () => {
+test('[F171 HL4 PM7] work that was owed when the ledger lost its history is asked about after adopting, and is in once', async () => {
   const [ana] = await twoLive();
   ana.create('kept');
   await bench.until('sent', () => isLive(ana));
