@@ -17,7 +17,9 @@ import {
   time,
 } from '@holdfast/core';
 import { afterEach, expect, test } from 'vitest';
+import { openNodeDatabase } from '../adapters/node/database.ts';
 import { nodeDigest } from '../adapters/node/platform.ts';
+import { contentsOf } from '../testing/file-contents.ts';
 import { Device } from './device.fixture.ts';
 import { examine } from './inspect.ts';
 import { TinyLedger } from './tiny-ledger.fixture.ts';
@@ -154,6 +156,22 @@ test.each(EDITS)(
     expect(sound(device)).toEqual([]);
   },
 );
+
+test('[F130 SC1] a file of a newer format is refused with both numbers, and left as it is', () => {
+  const { device } = begun();
+  device.update('issue', 'i1', { name: 'unsent' });
+  device.database.exec('PRAGMA user_version=2');
+  const before = contentsOf(device.file);
+  expect(() => device.reopen()).toThrow(
+    expect.objectContaining({ fault: { code: 'replica-too-new', facts: { format: 2, known: 1 } } }),
+  );
+  expect(contentsOf(device.file)).toBe(before);
+  const file = openNodeDatabase({ file: device.file });
+  file.exec('PRAGMA user_version=1');
+  file.close();
+  device.reopen();
+  expect([device.row('issue', 'i1')?.['name'], device.state.counts().unsent]).toEqual(['unsent', 1]);
+});
 
 test('[SC1 SC5] each version sees its own columns under its own names, and a value it does not know as it says', () => {
   const { device } = begun();
