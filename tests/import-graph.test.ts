@@ -202,7 +202,7 @@ test('[AR2] core and the engines touch no platform global', () => {
 const ELSEWHERE_OTHERWISE =
   /localeCompare|\btoLocale\w|\bIntl\b|\.get(FullYear|Month|Date|Day|Hours|Minutes|Seconds|TimezoneOffset)\(|\bnew Date(?!\()|(?<!new )(?<![\w.])Date\(|\bMath\.(random|a?(sin|cos|tan)h?|atan2|exp|expm1|log|log10|log1p|log2|cbrt|hypot|pow)\(|\brandom(blob)?\(\)|\bCURRENT_(TIME|DATE|TIMESTAMP)\b|\(\s*'now'|\b(strftime|julianday|unixepoch)\(/;
 
-test('[F131 AR2] nothing in core and the engines asks for a language, a zone, the time, dice, or a function that engines round as they like', () => {
+test('[F131 AR2 F44] nothing in core and the engines asks for a language, a zone, the time, dice, or a function that engines round as they like', () => {
   const found = codeWithoutPlatform().filter(([, code]) => ELSEWHERE_OTHERWISE.test(code));
   expect(found).toEqual([]);
   for (const bad of [

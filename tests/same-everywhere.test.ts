@@ -23,7 +23,7 @@ async function worldIn([locale, TZ, random, offMs]: (typeof SURROUNDINGS)[number
   return JSON.parse(said);
 }
 
-test('[F131 I11 DG2] the same commits in other languages, zones, times and with other dice: the same events, state and rows, to the bit', async () => {
+test('[F131 I11 DG2 F44] the same commits in other languages, zones, times and with other dice: the same events, state and rows, to the bit', async () => {
   const worlds = await Promise.all(SURROUNDINGS.map(worldIn));
   // They are other surroundings: a sort by locale, a local time or a random number would tell.
   for (const key of ['locale', 'timeZone', 'day', 'sorted', 'number', 'random'])

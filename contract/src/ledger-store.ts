@@ -602,7 +602,7 @@ export function ledgerStoreContract(name: string, open: () => MaybePromise<Store
       expect((await store.replicas('acme'))?.[0]?.proven).toEqual({ main: 9 });
     });
 
-    test('[F36] usage counts operations, live entities and replicas', async () => {
+    test('[S07] usage counts operations, live entities and replicas', async () => {
       await append(store, 'r1', [{ id: 'v1', entity: 'e1', entityVersion: 1 }], { fences: [fence] });
       await append(store, 'r2', [{ id: 'v2', entity: 'e1', entityVersion: 2, previous: 1, fields: null }]);
       const usage = await store.usage('acme');

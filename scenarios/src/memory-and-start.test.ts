@@ -83,7 +83,7 @@ test('[F100 I28] slow consumer fills the server’s memory: what waits for it is
 });
 
 // Seen to fail with upkeep.ts sweeping only after its first hour.
-test('[I28] compaction never runs in short sessions: history is bounded by what is stored, however short each session is', async () => {
+test('[I28 F36] compaction never runs in short sessions: history is bounded by what is stored, however short each session is', async () => {
   const bench = createBench();
   try {
     const [ana, ben] = [bench.device('ana'), bench.device('ben', { account: 'ben' })];

@@ -99,7 +99,7 @@ test('[I29 I30] half-open after sleep, hidden by buffered bytes: the socket is g
 
 // Seen to fail with judge-event.ts refusing what was written more than five minutes from the ledger's own time, and with
 // `#undo` of replica-store.ts keeping what a failed transaction had written.
-test('[I08 I29] clock skew stops sync without explanation: any clock of any device or the ledger syncs, and a failed batch moves nothing', async () => {
+test('[I08 I29 F40 F41 F47] clock skew stops sync without explanation: any clock of any device or the ledger syncs, and a failed batch moves nothing', async () => {
   for (const skewMs of [MINUTE, -MINUTE, 60 * MINUTE, -86_400_000, 10 * YEAR, -10 * YEAR]) {
     const browser = createBrowser(1, { ledgerSkewMs: skewMs === MINUTE ? 10 * YEAR : 0 });
     try {

@@ -118,7 +118,7 @@ test.each(STARTS.map((signals) => [signals]))(
 
 // Seen to fail with `#fence` of replica-store.ts letting everybody pass: the commit at the end got into the file. What it was
 // about to send is also held back by `isOurs` of coordinator-issue.ts and `isStale` of coordinator-fence.ts: see the next one.
-test('[I04 I22] two hosts on one queue: the one that is outranked while it asks sends nothing', async () => {
+test('[I04 I22 F54] two hosts on one queue: the one that is outranked while it asks sends nothing', async () => {
   using field = await createField(12);
   const [ana] = pair(field);
   goOffline(ana);

@@ -41,7 +41,7 @@ const commitIn = (host: ReturnType<typeof hostIn>, title: string) => {
 };
 
 // Seen to fail with open-host.ts removing the file after a failed open.
-test('[I25] failed open deletes the database: whatever fails while opening, the file is as it was, and the next open works', async () => {
+test('[I25 F25] failed open deletes the database: whatever fails while opening, the file is as it was, and the next open works', async () => {
   const dir = dirname(newFile());
   const first = hostIn(dir);
   for (const title of ['a', 'b', 'c', 'd', 'e']) commitIn(first, title);
@@ -127,7 +127,7 @@ class Rivals {
 }
 
 // Seen to fail with file.ts making the tables without a second look inside the transaction: `table hf_log already exists`.
-test('[I22 I29] concurrent first migration hangs and poisons the lock: one makes the file, and everybody can open it', async () => {
+test('[I22 I29 F26] concurrent first migration hangs and poisons the lock: one makes the file, and everybody can open it', async () => {
   const rivals = new Rivals();
   try {
     rivals.fill(4);
@@ -155,7 +155,7 @@ test('[I22 I29] concurrent first migration hangs and poisons the lock: one makes
 });
 
 // Seen to fail with commit.ts not reading again what a transaction had read.
-test('[I02 I22] handle released inside a transaction; interleaved pages: two tabs await inside transactions, and the file is sound', async () => {
+test('[I02 I22 F09 F27] handle released inside a transaction; interleaved pages: two tabs await inside transactions, and the file is sound', async () => {
   const browser = createBrowser();
   try {
     const profile = browser.profile('ana');
@@ -200,7 +200,7 @@ test('[I02 I22] handle released inside a transaction; interleaved pages: two tab
 
 // Seen to fail with trouble.ts parking what a lost permission refused, with client.ts signing out over unsent work, and with
 // widen.ts clearing the outbox when a table changes.
-test('[F114 I13 I25] several silent ways to lose offline data: lost permission, sign-out and a failed migration each keep five unsent rows', async () => {
+test('[F06 F114 I13 I25] several silent ways to lose offline data: lost permission, sign-out and a failed migration each keep five unsent rows', async () => {
   await permissionLost();
   await signedOut();
   migrationFails();
@@ -295,7 +295,7 @@ function migrationFails(): void {
 }
 
 // Seen to fail with file-lock.ts asking whether the pid in the holder's file lives, and with replica-files.ts reading `.lock`.
-test('[I22 I23] two daemons on one database: an operating-system lock holds for life, whatever else touches the file', async () => {
+test('[I22 I23 F32] two daemons on one database: an operating-system lock holds for life, whatever else touches the file', async () => {
   const dir = dirname(newFile());
   const file = replicaFile(dir, owner, nodeDigest);
   // What a daemon that died left behind, with the pid of something that lives.

@@ -28,7 +28,7 @@ function commitBy({ host }: RunningHost, title: string): void {
 }
 
 // Seen to fail with link.ts asking the next host nothing of what the last one left unanswered.
-test('[I22 I29] leader tab closes; follower never clears: the owner is killed at each of 20 messages', async () => {
+test('[I22 I29 F50] leader tab closes; follower never clears: the owner is killed at each of 20 messages', async () => {
   for (let point = 1; point <= 20; point += 1) {
     const profile = browser.profile(`p${point}`, { account: 'ana' });
     profile.start();
@@ -58,7 +58,7 @@ test('[I22 I29] leader tab closes; follower never clears: the owner is killed at
 });
 
 // Seen to fail with caller.ts telling a refusal as the error object that was thrown, not as plain data.
-test('[I11] metadata lost between worker and page: a whole world works over a channel that clones every message', async () => {
+test('[I11 F60] metadata lost between worker and page: a whole world works over a channel that clones every message', async () => {
   const [ana, ben] = [browser.profile('ana'), browser.profile('ben')];
   ana.start();
   ben.start();
@@ -93,7 +93,7 @@ test('[I11] metadata lost between worker and page: a whole world works over a ch
 });
 
 // Seen to fail with replica-store.ts comparing no generation in `#fence`: the woken tab wrote again.
-test('[I19 I22 I29] sleeping tab owns the connection; everyone waits: others take over, and the sleeper wakes to a fence', async () => {
+test('[I19 I22 I29 F11 F51] sleeping tab owns the connection; everyone waits: others take over, and the sleeper wakes to a fence', async () => {
   const profile = browser.profile('ana');
   const sleeper = profile.start();
   const [one, two] = [await profile.tab(), await profile.tab()];
@@ -124,7 +124,7 @@ test('[I19 I22 I29] sleeping tab owns the connection; everyone waits: others tak
 });
 
 // Seen to fail with push.ts choosing nothing while the device is hidden.
-test('[I29] hidden tab never sends: what a hidden tab commits is sent by a timer, or by whoever opens the file next', async () => {
+test('[I29 F43 F62] hidden tab never sends: what a hidden tab commits is sent by a timer, or by whoever opens the file next', async () => {
   const profile = browser.profile('ana');
   profile.start();
   const tab = await profile.tab();
@@ -153,7 +153,7 @@ const v2 = defineSchema({
 
 // Seen to fail with replica-store.ts comparing no generation in `#fence`, with widen.ts emptying the outbox where the schema is
 // another than the file's, with tables.ts keeping no `_rest` or reading none, and with move-rows.ts moving nothing out of it.
-test('[I13 I22] two code versions share a store; newer one erases the other: the older is fenced, and both texts stay', async () => {
+test('[I13 I22 F56] two code versions share a store; newer one erases the other: the older is fenced, and both texts stay', async () => {
   const profile = browser.profile('ana', { schema: v1 });
   const ben = browser.profile('ben', { schema: v2 });
   ben.start();
@@ -244,7 +244,7 @@ test('[I29] late close of the old socket kills the new session: an older socket 
 });
 
 // Seen to fail with replica-store.ts comparing no generation in `#fence`.
-test('[I19 I22] locks and back/forward cache: a page that comes back believes to own, at every await of a write, and is fenced', async () => {
+test('[I19 I22 F52] locks and back/forward cache: a page that comes back believes to own, at every await of a write, and is fenced', async () => {
   for (const waitMs of [0, 1, 2, 3, 4, 5]) {
     const profile = browser.profile(`p${waitMs}`, { account: 'ana' });
     const cached = profile.start();

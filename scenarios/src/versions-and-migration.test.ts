@@ -171,7 +171,7 @@ test('[I30] strict check calls good old data tampered: shape is read leniently, 
 });
 
 // Seen to fail with app.ts answering a path that nothing is at with a page.
-test('[I13 I30] service worker serves a dead shell; HTML cached as JavaScript: nothing here is a page, nothing is cached, and the outbox survives', async () => {
+test('[I13 I30 F57] service worker serves a dead shell; HTML cached as JavaScript: nothing here is a page, nothing is cached, and the outbox survives', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-shell-'));
   const bench = createBench();
   try {

@@ -46,7 +46,7 @@ test('[EV4] an instant is ISO 8601 in UTC with milliseconds, in one form only', 
     expect(isInstant(text)).toBe(false);
 });
 
-test('[EV4] the day of an instant is one that its month has, in every year as the calendar of Date says', () => {
+test('[EV4 F44] the day of an instant is one that its month has, in every year as the calendar of Date says', () => {
   for (const year of ['0000', '1900', '2000', '2023', '2024', '9999'])
     for (let month = 1; month <= 12; month += 1)
       for (let day = 1; day <= 31; day += 1) {
@@ -74,7 +74,7 @@ test('[DG1] hex is read back as the bytes it was made of', () => {
   expect(hexToBytes('00FFaB')).toEqual(Uint8Array.from([0, 255, 171]));
 });
 
-test('[CM5] a UUID of version 7 carries its time, sorts by it, and differs by its random bits', () => {
+test('[CM5 F47] a UUID of version 7 carries its time, sorts by it, and differs by its random bits', () => {
   fc.assert(
     fc.property(fc.nat(2 ** 48 - 1), fc.nat(2 ** 48 - 1), (a, b) => {
       const [first, second] = [uuidv7(a, testRandom(1)), uuidv7(b, testRandom(1))];

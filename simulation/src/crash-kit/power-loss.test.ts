@@ -78,7 +78,7 @@ function opened(image: Image): { readonly contents: string; readonly findings: r
   return { contents, findings };
 }
 
-test('[I02 RP2 F29] power goes between any two writes of a checkpoint and of the journal that begins anew: what was committed until some moment is there, whole', async () => {
+test('[I02 RP2 F29 F10] power goes between any two writes of a checkpoint and of the journal that begins anew: what was committed until some moment is there, whole', async () => {
   const taken = await workWithCheckpoints();
   const [first] = taken as [Committed];
   const disk = new Disk(first.image);

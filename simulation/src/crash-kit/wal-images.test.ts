@@ -71,7 +71,7 @@ function contentsOfImage(image: Image): string {
   return contentsOf(file);
 }
 
-test('[I02 RP2 F29] a journal cut at every frame and within every frame: the replica holds the last whole transaction', () => {
+test('[I02 RP2 F29 F10] a journal cut at every frame and within every frame: the replica holds the last whole transaction', () => {
   const ends = frameEnds(replica);
   expect(ends.length).toBeGreaterThan(40);
   expect(states.length).toBeGreaterThan(8);
@@ -80,7 +80,7 @@ test('[I02 RP2 F29] a journal cut at every frame and within every frame: the rep
       expect([length, contentsOfImage(cutAt(replica, length)) === stateWithin(length)]).toEqual([length, true]);
 });
 
-test('[I02 F29] frames of zeros or of garbage at the end of the journal: they and what follows never were', () => {
+test('[I02 F29 F10] frames of zeros or of garbage at the end of the journal: they and what follows never were', () => {
   const ends = [0, ...frameEnds(replica)];
   for (const from of ends.slice(0, -1))
     for (const byte of from % 3 === 0 ? [() => 0] : [(at: number) => (at * 131 + 7) & 0xff])
@@ -90,7 +90,7 @@ test('[I02 F29] frames of zeros or of garbage at the end of the journal: they an
       ]);
 });
 
-test('[I02] a checkpoint that was cut: the journal has every page that the main file has half', () => {
+test('[I02 F10] a checkpoint that was cut: the journal has every page that the main file has half', () => {
   const whole = checkpointed(replica);
   for (const n of [1, 2, 3, 5, 7])
     expect(contentsOfImage(halfCheckpointed(replica, whole, n)) === states.at(-1)?.contents).toBe(true);
@@ -153,7 +153,7 @@ const checkpointed = (image: Image): Buffer => {
 const NO_JOURNAL = Buffer.alloc(0);
 
 /** Half a restore. SQLite cannot tell one journal of a file from another; what each half comes to is in docs/PROOF.md. */
-test('[F33 F29] half of a file is yesterday’s: refused or seen by the checks, or as harmless as yesterday’s file', async () => {
+test('[F33 F29 F35] half of a file is yesterday’s: refused or seen by the checks, or as harmless as yesterday’s file', async () => {
   const today = checkpointed(replica);
   const halves = {
     'yesterday’s main file, today’s journal': { main: yesterday.main, wal: replica.wal },

@@ -71,7 +71,7 @@ describe('jwt', () => {
     expect((await access.verify(bearer(await sign({ sub: 'ana' }))))?.grants).toEqual({});
   });
 
-  test('[F45] keys that cannot be fetched are the verifier’s trouble, not a bad token', async () => {
+  test('[S01] keys that cannot be fetched are the verifier’s trouble, not a bad token', async () => {
     const remote = jwt({
       issuer: 'https://id.example.com/',
       audience: 'tracker',

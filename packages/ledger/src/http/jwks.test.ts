@@ -103,7 +103,7 @@ async function listen(token: string, id: string) {
   return { socket, frames, closed };
 }
 
-test('[F45] while the issuer’s keys cannot be had, nobody is told that a token is bad', async () => {
+test('[S01] while the issuer’s keys cannot be had, nobody is told that a token is bad', async () => {
   const token = await tokenBy(one);
   const { status, headers, body } = await ask(token);
   expect([status, headers.get('retry-after'), body['code']]).toEqual([503, '5', 'internal']);

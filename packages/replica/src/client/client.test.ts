@@ -243,7 +243,7 @@ test('[OW2 F169] a forced take-over fences the first host off, and nothing of it
   expect(await titles(second)).toEqual(['after', 'before']);
 });
 
-test('[P1] a commit that was answered survives a kill of its process', async () => {
+test('[P1 F61] a commit that was answered survives a kill of its process', async () => {
   const dir = join(bench.folder, 'killed');
   const source = `import { createClient } from ${JSON.stringify(resolve(import.meta.dirname, '../index.ts'))};
     import { testSchema } from ${JSON.stringify(resolve(import.meta.dirname, '../host/host.fixture.ts'))};
@@ -305,7 +305,7 @@ function inWorkers(dir: string, workersMax = Number.POSITIVE_INFINITY) {
   return { client, workers, die: () => workers.at(-1)?.terminate() };
 }
 
-test('[LK2 CM5] after a worker died the next one answers what waits: commits once, live queries, and status says so meanwhile', async () => {
+test('[LK2 CM5 F12] after a worker died the next one answers what waits: commits once, live queries, and status says so meanwhile', async () => {
   const { client, workers, die } = inWorkers('dying');
   const replica = await client.open('acme');
   using live = replica.live((db) => db.selectFrom('issue').select('title').orderBy('title'));
@@ -354,7 +354,7 @@ test('[LK1] a worker that dies with what it held in memory fails what waits, and
   expect([replica.status.current.phase, workers.length]).toEqual(['stopped', 1]);
 });
 
-test('[LK2] where no worker lives any more the link ends after so many tries, one that dies at once among them', async () => {
+test('[LK2 F55] where no worker lives any more the link ends after so many tries, one that dies at once among them', async () => {
   const workers: Worker[] = [];
   let asked = 0;
   const request = { schema: schemaData(testSchema), ledger: bench.ledger.url, account: 'ana', workspace: 'acme' };

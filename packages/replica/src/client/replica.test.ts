@@ -90,7 +90,7 @@ test('[CM4] a transaction that only reads gives what it read', async () => {
   expect(await write.ordered()).toEqual({ version: 0 });
 });
 
-test('[CM4] a callback that is over takes nothing any more', async () => {
+test('[CM4 F09] a callback that is over takes nothing any more', async () => {
   let kept: Parameters<Parameters<typeof replica.commit>[0]>[0] | undefined;
   await replica.commit((tx) => {
     kept = tx;

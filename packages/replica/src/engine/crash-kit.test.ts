@@ -147,7 +147,7 @@ test.each(HOWS)('[I01 I02 MG5] a conflict that is rebased: %s, and nothing is ha
   expect(report.left).toEqual(how.isRunFirst === true ? [0, 1, 2] : [0, 1]);
 });
 
-test.each(HOWS)('[I01 I02 SC1] a wider schema: %s, and the tables fit it or are as they were', (_name, how) => {
+test.each(HOWS)('[I01 I02 SC1 F06] a wider schema: %s, and the tables fit it or are as they were', (_name, how) => {
   const ledger = newLedger();
   const report = crashEverywhere(
     { schema, prepare: (device) => withWork(device, ledger), steps: [], opensBy: wider },

@@ -6,7 +6,7 @@ import { openReplicaState } from './state.ts';
 
 const OLD = 700;
 
-test('history below what is kept goes in batches, not while the replica opens, and not while unsent work may need it', () => {
+test('[F36 I28] history below what is kept goes in batches, not while the replica opens, and not while unsent work may need it', () => {
   const database = openNodeDatabase({ file: ':memory:' });
   const state = openReplicaState({
     database,

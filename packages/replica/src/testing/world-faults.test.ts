@@ -200,7 +200,7 @@ const wallClock = async (world: World<Schema>, device: WorldDevice<Schema>) => {
   return Date.parse(row?.createdAt ?? '') - (Date.UTC(2026, 10, 30) + world.elapsedMs);
 };
 
-test('[I11] clocks that are wrong, are set and sleep, also over a restart, change nothing but what they say', async () => {
+test('[I11 F40] clocks that are wrong, are set and sleep, also over a restart, change nothing but what they say', async () => {
   await using world = await createWorld({ schema, seed: 26 });
   const hour = 3_600_000;
   const [ana, ben] = [await world.device('ana', { skewMs: -5 * hour }), await world.device('ben')];

@@ -321,7 +321,7 @@ describe('a file that is not the one that was opened', () => {
     await engine.close();
   });
 
-  test('[F91 LG9] replaced by an older copy while running: nothing is acknowledged', async () => {
+  test('[F91 LG9 F35] replaced by an older copy while running: nothing is acknowledged', async () => {
     const { engine, next } = await loaded();
     const file = mainFile();
     const copy = folder.copy();
@@ -331,7 +331,7 @@ describe('a file that is not the one that was opened', () => {
     await engine.close();
   });
 
-  test('[F91 LG9] overwritten in place while running: nothing is acknowledged', async () => {
+  test('[F91 LG9 F35] overwritten in place while running: nothing is acknowledged', async () => {
     const { engine, next } = await loaded();
     const file = mainFile();
     writeFileSync(file, Buffer.alloc(statSync(file).size));
@@ -420,7 +420,7 @@ describe('a file that is not the one that was opened', () => {
 });
 
 describe('limits', () => {
-  test('[F36] no more files are open than allowed, and all workspaces are served', async () => {
+  test('[I28] no more files are open than allowed, and all workspaces are served', async () => {
     let open = 0;
     const engine = engineOn({
       openFilesMax: 3,

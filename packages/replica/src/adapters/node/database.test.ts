@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import type { Database } from '@holdfast/core';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DatabaseFault } from '../../engine/database-fault.ts';
@@ -196,7 +198,39 @@ test('[F31] a database that another connection writes is busy, in the words of t
   second.close();
 });
 
-test('[F31] a closed database says that it is closed', () => {
+/** Another thread that begins a transaction, and ends it after much more work once it was told to. */
+const WRITER = `
+  const { DatabaseSync } = require('node:sqlite');
+  const { workerData: { file, told } } = require('node:worker_threads');
+  const database = new DatabaseSync(file);
+  database.exec('BEGIN IMMEDIATE; CREATE TABLE work (at)');
+  Atomics.store(told, 0, 1);
+  Atomics.notify(told, 0);
+  Atomics.wait(told, 1, 0);
+  const insert = database.prepare('INSERT INTO work VALUES (?)');
+  for (let at = 0; at < 50_000; at += 1) insert.run(at);
+  database.exec('COMMIT');
+  database.close();
+`;
+
+// Seen to fail with database.ts setting no time to wait: node:sqlite begins with none.
+test('[F31] whoever writes while another one does waits for it, and then finds what that one wrote', async () => {
+  const file = `${mkdtempSync(join(tmpdir(), 'holdfast-'))}/waiting.db`;
+  const told = new Int32Array(new SharedArrayBuffer(8));
+  const writer = new Worker(WRITER, { eval: true, workerData: { file, told } });
+  const ended = once(writer, 'exit');
+  Atomics.wait(told, 0, 0);
+  const mine = openNodeDatabase({ file });
+  Atomics.store(told, 1, 1);
+  Atomics.notify(told, 1);
+  mine.exec('BEGIN IMMEDIATE');
+  expect(mine.prepare('SELECT count(*) AS n FROM work').get()).toEqual({ n: 50_000 });
+  mine.exec('ROLLBACK');
+  mine.close();
+  await ended;
+});
+
+test('[SY4] a closed database says that it is closed', () => {
   const statement = database.prepare('SELECT 1');
   database.close();
   database.close();
@@ -205,7 +239,7 @@ test('[F31] a closed database says that it is closed', () => {
   expect(database.inTransaction).toBe(false);
 });
 
-test('[F31] a statement gives objects or arrays, whichever was asked last', () => {
+test('[SC3] a statement gives objects or arrays, whichever was asked last', () => {
   const statement = database.prepare('SELECT 1 AS one');
   expect(statement.arrays()).toEqual([[1]]);
   expect(statement.all()).toEqual([{ one: 1 }]);

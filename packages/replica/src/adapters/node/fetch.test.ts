@@ -58,7 +58,7 @@ test('[PM6] a request brings its body and gets status, headers, text and progres
   expect(bytes).toBe(14);
 });
 
-test('[PM6] nobody listening proves that no byte left', async () => {
+test('[PM6 F83] nobody listening proves that no byte left', async () => {
   const { url, server } = await serve(() => undefined);
   server.close();
   await once(server, 'close');
@@ -67,7 +67,7 @@ test('[PM6] nobody listening proves that no byte left', async () => {
   expect(await failure(nodeFetch().fetch('ftp://name.invalid/', post()))).toBe('never sent');
 });
 
-test('[PM6 F75] a connection that breaks after it was made leaves the outcome unknown, also a kept one', async () => {
+test('[PM6 F75 F83] a connection that breaks after it was made leaves the outcome unknown, also a kept one', async () => {
   let requests = 0;
   const { url } = await serve((request, response) => {
     requests += 1;
@@ -85,7 +85,7 @@ test('[F112] a redirect is an answer and is not followed', async () => {
   expect([answer.status, answer.headers.get('location')]).toEqual([302, '/login']);
 });
 
-test('[F78] an answer that ends early, is no UTF-8 or is too large is no answer', async () => {
+test('[F78 F85] an answer that ends early, is no UTF-8 or is too large is no answer', async () => {
   const cut = net.createServer((socket) => {
     socket.on('error', () => undefined);
     socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"half":');

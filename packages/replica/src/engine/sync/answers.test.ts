@@ -83,7 +83,7 @@ test('[LG10] an answer that echoes another permit is nobody’s', () =>
     forPushes(1, (url, request, forward) => withHeaders(forward(url, request), { [HEADERS.permit]: '7' })),
   ));
 
-test('[LG10] an answer of another log is nobody’s', () =>
+test('[LG10 F83] an answer of another log is nobody’s', () =>
   endsWellAfter(
     forPushes(1, (url, request, forward) =>
       withHeaders(forward(url, request), { [HEADERS.logIdentity]: 'ab'.repeat(32) }),

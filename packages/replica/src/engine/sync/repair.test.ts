@@ -167,7 +167,7 @@ test('[BS4] a first state that was read above all that the ledger still has is b
   await bench.until('there', () => isLive(cleo) && cleo.titles().length === 6, 200_000);
 });
 
-test('[BS5] what is created before the first contact is kept through the first state, and sent after it', async () => {
+test('[BS5 F64] what is created before the first contact is kept through the first state, and sent after it', async () => {
   const cleo = bench.device('cleo', { account: 'cleo' });
   cleo.create('made offline');
   cleo.sync.start();

@@ -15,7 +15,7 @@ afterEach(() => bench.close());
 const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
 const isSignedOut = () => ana.sync.status.phase === 'sign-in-needed';
 
-test('[AC1] an expiry found by an answer stops the loop once, is told once, and is no failed attempt', async () => {
+test('[AC1 F45] an expiry found by an answer stops the loop once, is told once, and is no failed attempt', async () => {
   ana.script = (_url, request) => refusal(request, 401, 'unauthenticated');
   ana.create('parent');
   ana.create('child');

@@ -176,7 +176,7 @@ test('[PM7 PM8] a crash between start and answer leaves an obligation, and the r
   expect(ana.owed()).toEqual([]);
 });
 
-test('[OB4 PM12] work that was put off by a clock years ahead is sent within minutes once the clock is right', async () => {
+test('[OB4 PM12 F40] work that was put off by a clock years ahead is sent within minutes once the clock is right', async () => {
   const [ana] = await twoLive();
   ana.sync.pause();
   const { action } = ana.create('put off');
