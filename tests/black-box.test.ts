@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Served, serveLedger, staticTokens } from '@holdfast/ledger';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
 import { type Answer, as, created, createOutsider, edited, hello, jcs, operation, sha256 } from './outsider.fixture.ts';
 
 /**
@@ -321,7 +322,33 @@ describe('an outsider with a socket', () => {
     expect(await endless.closed).toBe(1009);
   });
 
-  test('[S31 F184] a page of another origin does not get a socket', async () => {
-    await expect(open('https://evil.example')).rejects.toThrow(/403/);
+  test('[S31 F184] a page of another origin does not get a socket, however like the right one, and the right one needs a token', async () => {
+    for (const origin of [
+      'https://evil.example',
+      'https://app.example.com.evil.example',
+      'https://evil.example/https://app.example.com',
+      'http://app.example.com',
+      'https://app.example.com:8443',
+      'https://sub.app.example.com',
+      'null',
+    ])
+      await expect(open(origin), origin).rejects.toThrow(/403/);
+    const right = await open('https://app.example.com');
+    right.send(hello('nobody', replica().who));
+    expect(await right.until('refused')).toMatchObject({ code: 'unauthenticated' });
+    await right.closed;
+  });
+
+  test('[F186] a token in an address opens nothing: neither a request nor a socket', async () => {
+    for (const name of ['token', 'access_token', 'authorization']) {
+      const { status } = await call('GET', `/session?${name}=writer`, undefined, { Authorization: '' });
+      expect([name, status]).toEqual([name, 401]);
+    }
+    const socket = new WebSocket(`${served.url.replace('http', 'ws')}/v1/workspaces/acme/live?token=writer`);
+    const came = await new Promise<string>((resolve) => {
+      socket.once('open', () => resolve('open'));
+      socket.once('error', ({ message }) => resolve(message));
+    });
+    expect(came).toContain('404');
   });
 });

@@ -187,7 +187,7 @@ test.each([
   expect(ana.engine?.sync.status.phase).not.toBe('live');
 });
 
-test('[I25] switch to an empty target: a file of one account and workspace is not opened for another', async () => {
+test('[F113 I25] switch to an empty target: a file of one account and workspace is not opened for another', async () => {
   using field = await createField(36);
   const [ana] = pair(field);
   createNotes(ana, 5, 'known');

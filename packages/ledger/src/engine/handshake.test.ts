@@ -77,7 +77,7 @@ describe('positions', () => {
     expect(await at(start, signature)).toBe('differs');
   });
 
-  test('[LG11] a log that is not there cannot be told from one that is not his', async () => {
+  test('[F182 LG11] a log that is not there cannot be told from one that is not his', async () => {
     await using w = world({ createOnFirstUse: false });
     await w.engine.createWorkspace('acme');
     const a = new Author('a');

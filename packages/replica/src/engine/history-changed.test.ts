@@ -43,7 +43,7 @@ function rewound() {
 }
 
 describe('a ledger that has lost acknowledged work', () => {
-  test('[HL1] own operations above the common version go back into the outbox, ids and bytes as they were', () => {
+  test('[F93 HL1] own operations above the common version go back into the outbox, ids and bytes as they were', () => {
     const { ana, before, ledger, lost } = rewound();
     expect(ana.handshake(ledger)).toMatchObject({ status: 'history-changed', commonVersion: 1 });
     expect(ana.state.log('main')?.blocked).toMatchObject({ code: 'history-changed', facts: { commonVersion: 1 } });
