@@ -100,7 +100,8 @@ function writeIssues(name: string, number: number): string {
     author: 'ben',
     body: `${at}`,
   }));
-  writeFileSync(join(folder, name), `${JSON.stringify({ repo: 'a/b', number, title: 'Rain', comments })}\n`);
+  const people = { author: 'cem', assignees: ['ana', 'ben', 'eve'] };
+  writeFileSync(join(folder, name), `${JSON.stringify({ repo: 'a/b', number, title: 'Rain', comments, ...people })}\n`);
   return join(folder, name);
 }
 
@@ -112,14 +113,19 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('[P8] an import says how many comments it left out, to people and to programs', async () => {
+test('[P8] an import says how many comments and people it left out, to people and to programs', async () => {
   const imported = await holdfast(
     ...['import', 'github-issues', writeIssues('one.jsonl', 1), '--dir', 'ana', '--ledger', dev.url],
   );
   const commentsLeftOut = COMMENTS - imported.values[0].comments;
   expect(imported).toEqual({
     code: 0,
-    values: [{ issues: 1, comments: expect.any(Number), commentsLeftOut, cut: 0, cuts: [], already: 0, unsent: 0 }],
+    values: [
+      {
+        ...{ issues: 1, comments: expect.any(Number), commentsLeftOut, assigneesLeftOut: 2, authorsLeftOut: 1 },
+        ...{ cut: 0, cuts: [], already: 0, unsent: 0 },
+      },
+    ],
     error: null,
   });
   expect(commentsLeftOut).toBeGreaterThan(0);
@@ -134,6 +140,8 @@ test('[P8] an import says how many comments it left out, to people and to progra
     ...['import', 'github-issues', writeIssues('two.jsonl', 2), '--dir', dirOf('cem'), '--ledger', dev.url],
   );
   expect(out).toContain(`\n${commentsLeftOut} comments were left out: of one issue at most `);
+  expect(out).toContain('\n2 assignees were left out: of one issue the first is taken.\n');
+  expect(out).toContain('\nWho opened it was left out of 1 issues: there is no field for it here.\n');
 });
 
 test('[P8] an import names the texts that it cut, with their lengths: all of them to programs, the first to people', async () => {

@@ -55,6 +55,21 @@ test('[F120 F126 P8] an issue that is too long is cut between two characters, on
   expect([comments.length, takenOf(long).commentsLeftOut]).toEqual([400, 100]);
 });
 
+test('[P8] an issue has one assignee and no author here: of whom else it names is told how many', async () => {
+  await using world = await createWorld({ schema: trackerSchema, seed: 73 });
+  const ana = await world.device('ana');
+  await world.settle();
+  const people = issue({ author: 'ana', assignees: ['ben', 'cem', 'eve'] });
+  const taken = await ana.replica.commit((tx) => recordIssue(tx, people, idOf));
+  expect([taken.assigneesLeftOut, taken.authorsLeftOut]).toEqual([2, 1]);
+  const row = await ana.replica.first((db) => db.selectFrom('issue').selectAll());
+  expect(row?.assignee).toBe('ben');
+  // Whoever gives the tracker a place for them takes them, and counts nothing here.
+  expect(JSON.stringify(row)).not.toMatch(/cem|eve/);
+  const nobody = takenOf(issue({ author: '', assignees: [] }));
+  expect([nobody.assignee, nobody.assigneesLeftOut, nobody.authorsLeftOut]).toEqual([null, 0, 0]);
+});
+
 const FILE = realFile('issues');
 
 test.skipIf(FILE === null)(

@@ -14,6 +14,7 @@ export interface GithubIssue {
   readonly body: string | null;
   readonly state: 'open' | 'closed';
   readonly labels: readonly string[];
+  /** Empty where the file does not say. */
   readonly author: string;
   readonly assignees: readonly string[];
   readonly created_at: string;
@@ -60,7 +61,7 @@ function parseIssue(text: string, file: string, line: number): GithubIssue {
     body: '',
     state: 'open',
     labels: [],
-    author: 'unknown',
+    author: '',
     assignees: [],
     created_at: '',
     closed_at: null,
@@ -89,7 +90,7 @@ export interface Cut {
   readonly to: number;
 }
 
-/** What is taken of an issue, and everything that is not: so many comments, and the ends of these texts. */
+/** What is taken of an issue, and what is not: so many comments, people that it has no field for, the ends of these texts. */
 export interface TakenIssue {
   readonly origin: string;
   readonly title: string;
@@ -97,6 +98,11 @@ export interface TakenIssue {
   readonly labels: readonly string[];
   readonly comments: GithubIssue['comments'];
   readonly commentsLeftOut: number;
+  /** An issue has one assignee here: the first. */
+  readonly assignee: string | null;
+  readonly assigneesLeftOut: number;
+  /** Who opened it; nobody where the file does not say. An issue has no field for it. */
+  readonly authorsLeftOut: 0 | 1;
   readonly cuts: readonly Cut[];
 }
 
@@ -119,6 +125,9 @@ export function takenOf(issue: GithubIssue): TakenIssue {
       .slice(0, COMMENTS_MAX)
       .map((comment, at) => ({ ...comment, body: taken(`comment ${at + 1}`, comment.body) })),
     commentsLeftOut: Math.max(0, issue.comments.length - COMMENTS_MAX),
+    assignee: issue.assignees[0] ?? null,
+    assigneesLeftOut: Math.max(0, issue.assignees.length - 1),
+    authorsLeftOut: issue.author === '' ? 0 : 1,
     cuts,
   };
 }
@@ -141,7 +150,7 @@ export function recordIssue(
     title: taken.title,
     body: taken.body,
     status: issue.state === 'closed' ? 'closed' : 'open',
-    assignee: issue.assignees[0] ?? null,
+    assignee: taken.assignee,
     labels: taken.labels,
     closedAt: instant(issue.closed_at),
   });

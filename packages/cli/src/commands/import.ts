@@ -39,6 +39,8 @@ export async function importGithubIssues(file: string, options: ImportOptions, c
   let comments = 0;
   let already = 0;
   let commentsLeftOut = 0;
+  let assigneesLeftOut = 0;
+  let authorsLeftOut = 0;
   let cut = 0;
   const cuts: Cut[] = [];
   for await (const issue of readGithubIssues(file)) {
@@ -54,6 +56,8 @@ export async function importGithubIssues(file: string, options: ImportOptions, c
       issues += 1;
       comments += taken.comments.length;
       commentsLeftOut += taken.commentsLeftOut;
+      assigneesLeftOut += taken.assigneesLeftOut;
+      authorsLeftOut += taken.authorsLeftOut;
       cut += taken.cuts.length;
       cuts.push(...taken.cuts.slice(0, CUTS_KEPT - cuts.length));
     }
@@ -62,12 +66,17 @@ export async function importGithubIssues(file: string, options: ImportOptions, c
   output.progress('Sending …');
   const { isGivenUp } = await settleWithin(replica, 60_000);
   const { unsent } = replica.status.current;
-  output.value({ issues, comments, commentsLeftOut, cut, cuts, already, unsent });
+  const leftOut = { commentsLeftOut, assigneesLeftOut, authorsLeftOut };
+  output.value({ issues, comments, ...leftOut, cut, cuts, already, unsent });
   output.line(
     `${issues} issues with ${comments} comments imported${already > 0 ? `, ${already} were here already` : ''}.`,
   );
   if (commentsLeftOut > 0)
     output.line(`${commentsLeftOut} comments were left out: of one issue at most ${COMMENTS_MAX} are taken.`);
+  if (assigneesLeftOut > 0)
+    output.line(`${assigneesLeftOut} assignees were left out: of one issue the first is taken.`);
+  if (authorsLeftOut > 0)
+    output.line(`Who opened it was left out of ${authorsLeftOut} issues: there is no field for it here.`);
   if (cut > 0) tellCut(output, cut, cuts);
   if (isGivenUp || (unsent ?? 0) > 0) {
     output.line(`They are durable in ${options.dir}; ${unsent} batches wait for the ledger at ${options.ledger}.`);
