@@ -240,6 +240,15 @@ export class Device {
     return operations.length;
   }
 
+  /** As the coordinator leaves it when an answer did not come. */
+  owe(requestId: string): void {
+    this.database
+      .prepare(
+        "INSERT INTO main.hf_obligation (permit, generation, log, class, action, identity, disposition, reason, count, created_at, last_at) VALUES (1, 1, 'main', 'push', 'replay-operation-then-reconcile', ?, 'unknown', 'abandoned', 1, '', '')",
+      )
+      .run(requestId);
+  }
+
   /** Push and pull until neither moves anything. */
   settle(ledger: TinyLedger): void {
     for (let round = 0; round < 200; round += 1) {

@@ -97,6 +97,61 @@ describe('a ledger that has lost acknowledged work', () => {
     ]);
   });
 
+  /** Each edit is confirmed before the next is made; the ledger is put back to `version`. */
+  function editedTwice(version: number) {
+    const before = new TinyLedger(nodeDigest);
+    const ana = device(1);
+    ana.bootstrap(before);
+    ana.create('issue', { title: 'A' }, 'i');
+    ana.settle(before);
+    const edits = ['B', 'C'].map((title) => {
+      const action = ana.update('issue', 'i', { title });
+      ana.settle(before);
+      return action;
+    });
+    const ledger = before.restoredTo(version);
+    ana.handshake(ledger);
+    return { ana, before, ledger, edits };
+  }
+
+  test.each([0, 1])(
+    '[HL4 LG4] edits that were made on top of one another are offered so, from version %s on, and do not clash among themselves',
+    (version) => {
+      const { ana, before, ledger, edits } = editedTwice(version);
+      // Committed while nobody has decided yet, on what is lost.
+      const last = ana.update('issue', 'i', { title: 'D' });
+      ana.adopt(ledger);
+      ana.settle(ledger);
+      expect([ana.state.desk(), ana.state.counts().unsent]).toEqual([[], 0]);
+      expect([...edits, last].map((action) => ana.state.outcome(action)?.state)).toEqual(Array(3).fill('ordered'));
+      expect(ledger.entity('issue', 'i')?.fields).toEqual({ title: 'D' });
+      const ids = before.events.map(({ id }) => id);
+      expect(ledger.events.slice(0, 3).map(({ id, base, prior }) => ({ id, base, prior }))).toEqual([
+        { id: ids[0], base: 0, prior: undefined },
+        { id: ids[1], base: version, prior: version === 0 ? ids[0] : undefined },
+        { id: ids[2], base: version, prior: ids[1] },
+      ]);
+    },
+  );
+
+  test('[HL4 LG4] edits that clash with what the ledger has taken since wait for a person, and the last one decided for wins', () => {
+    const { ana, ledger, edits } = editedTwice(1);
+    const ben = device(2, 'ben');
+    ben.bootstrap(ledger);
+    ben.update('issue', 'i', { title: 'Ben' });
+    ben.settle(ledger);
+    ana.adopt(ledger);
+    ana.settle(ledger);
+    const entryOf = (action: string | undefined) => ana.state.desk().find(({ actionId }) => actionId === action);
+    expect(edits.map(entryOf)).toMatchObject(
+      ['B', 'C'].map((mine) => ({ kind: 'clash', fields: [{ base: 'A', mine, theirs: 'Ben' }] })),
+    );
+    for (const action of edits)
+      expect(ana.state.resolve({ ids: [entryOf(action)?.id ?? ''], choice: 'mine' })).toMatchObject({ ok: true });
+    ana.settle(ledger);
+    expect([ledger.entity('issue', 'i')?.fields['title'], ana.state.counts().unsent]).toEqual(['C', 0]);
+  });
+
   test('[HL4] adopt parks lost work that clashes with what the ledger has taken since', () => {
     const { ana, ledger, lost } = rewound();
     const ben = device(2, 'ben');
@@ -298,6 +353,26 @@ describe('a ledger that has lost acknowledged work', () => {
     ana.settle(ledger);
     expect([ana.state.outcome(work)?.state, ana.state.desk()]).toEqual(['ordered', []]);
     expect(wholeAction(ledger, work)).toEqual(['n create', 'i delete', 'k update']);
+  });
+
+  test('[HL1 HL4 OB7] it is whole again, too, where the answer to what is left of it never came', () => {
+    const { ana, before, work } = doneInPart({ isSent: false });
+    const onTop = ana.update('issue', 'k', { title: 'Ana again' });
+    const sent = ana.take().map(({ requestId }) => requestId);
+    ana.state.markUnknown(sent, { code: 'request-timeout' }, null);
+    for (const requestId of sent) ana.owe(requestId);
+    const ledger = before.restoredTo(2);
+    ana.handshake(ledger);
+    ana.adopt(ledger);
+    // It was sent from a position that the ledger does not have: no answer to it can come any more.
+    expect(ana.state.answeredSince(sent)).toEqual([{ requestId: sent[0], outcome: 'replaced' }]);
+    ana.settle(ledger);
+    expect([work, onTop].map((action) => ana.state.outcome(action)?.state)).toEqual(['ordered', 'ordered']);
+    expect([wholeAction(ledger, work), wholeAction(ledger, onTop)]).toEqual([
+      ['n create', 'i delete', 'k update'],
+      ['k update'],
+    ]);
+    expect([ana.state.desk(), ledger.entity('issue', 'i')]).toEqual([[], undefined]);
   });
 
   test('[HL4 OB6] what a person put in the place of the rest takes along what others had done', () => {

@@ -9,6 +9,17 @@ import type { EntityKey } from './tables.ts';
 
 type SeenVersion = (type: string, id: string) => number | undefined;
 
+/** HL4: what is known of both histories. */
+export interface Adopted {
+  /**
+   * For each entity its version where both histories were one. Null: nobody knows it; what differs from what was seen is
+   * theirs.
+   */
+  readonly seenVersion: SeenVersion | null;
+  /** The newest event on the entity of a draft in what is sent before this row, lost work among it. */
+  readonly newestBelow: (row: OutboxRow, draft: EventDraft) => string | undefined;
+}
+
 /**
  * Judging what the ledger answered with `version-conflict`, once theirs are here (6.4): merge and rebase, or park. The
  * rules are core's; `JudgeFacts` reads what they need, `Verdicts` carries out what they say, and here is what is judged when,
@@ -88,13 +99,11 @@ export class Judge {
     return true;
   }
 
-  /**
-   * HL4: work that the ledger has lost, on the state that was adopted. `seenVersion`: for each entity, its version where
-   * both histories were one. Null: nobody knows it; what differs from what was seen is theirs.
-   */
-  offer(entities: LocalEntities, rows: readonly OutboxRow[], seenVersion: SeenVersion | null): void {
+  /** HL4: work that the ledger has lost, on the state that was adopted. */
+  offer(entities: LocalEntities, rows: readonly OutboxRow[], adopted: Adopted): void {
     if (rows.length === 0) return;
-    const asSeen = rows.map((row) => this.#asSeen(entities, row, seenVersion));
+    const { seenVersion } = adopted;
+    const asSeen = rows.map((row) => this.#asSeen(entities, row, adopted));
     const verdicts = this.#verdicts(entities, asSeen, { isSeenUnknown: seenVersion === null }).map(
       (verdict, at): Rebased => {
         const { actionId, drafts: events } = asSeen[at] as OutboxRow;
@@ -116,8 +125,8 @@ export class Judge {
   }
 
   /** HL4: work that waits for a person, or for other work, is made on versions that are gone, too. It waits as it did. */
-  restate(entities: LocalEntities, rows: readonly OutboxRow[], seenVersion: SeenVersion | null): void {
-    for (const row of rows) this.#restate(entities, row, this.#asSeen(entities, row, seenVersion));
+  restate(entities: LocalEntities, rows: readonly OutboxRow[], adopted: Adopted): void {
+    for (const row of rows) this.#restate(entities, row, this.#asSeen(entities, row, adopted));
   }
 
   /** HL4: what others had done of it, and the ledger has lost, is part of it again. */
@@ -130,15 +139,24 @@ export class Judge {
       this.#carryOut.newBytes(entities, row, asSeen.drafts);
   }
 
-  /** On bases that both histories know. */
-  #asSeen(entities: LocalEntities, row: OutboxRow, seenVersion: SeenVersion | null): OutboxRow {
+  /**
+   * On bases that both histories know. What was made on own work that was confirmed then, and is offered again now, names it:
+   * no base says any more that its author had seen it.
+   */
+  #asSeen(entities: LocalEntities, row: OutboxRow, { seenVersion, newestBelow }: Adopted): OutboxRow {
+    const inRow = new Set<string>();
     const drafts = row.drafts.map((draft) => {
       const { entityType: type, entityId: id } = draft;
+      const isFirst = !inRow.has(`${type} ${id}`);
+      inRow.add(`${type} ${id}`);
       const base =
         seenVersion === null
           ? this.#baseOnStandIns(entities, { log: row.log, type, id }, draft)
           : Math.min(seenVersion(type, id) ?? draft.base, draft.base);
-      return base === draft.base ? draft : { ...draft, base };
+      const hasSeenMore = draft.base > 0 && (seenVersion === null || base < draft.base);
+      const below = isFirst && hasSeenMore && draft.prior === undefined ? newestBelow(row, draft) : undefined;
+      if (base === draft.base && below === undefined) return draft;
+      return { ...draft, base, ...(below !== undefined && { prior: below }) };
     });
     return { ...row, drafts };
   }

@@ -1,5 +1,5 @@
 import { type EventDraft, type RequestRefusalCode, uuidv7 } from '@holdfast/core';
-import type { Judge } from './judge.ts';
+import type { Adopted, Judge } from './judge.ts';
 import { doneDrafts, forgetDone, forgetDrafts, ownDraftsAbove, wholeAgain } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
@@ -116,21 +116,26 @@ export class LostWork {
     for (const row of this.#lost(log)) this.#queueAgain(entities, row);
     entities.flush();
     const touched = new Set<string>();
-    const seenVersion = (draft: EventDraft): number =>
+    const baseInBoth = (draft: EventDraft): number =>
       versionsAt === null ? 0 : (versionsAt.get(keyOf(draft)) ?? draft.base);
-    const offered = this.#flowing(log).filter(({ drafts }) => {
-      const isOffered = drafts.some((draft) => touched.has(keyOf(draft)) || draft.base > seenVersion(draft));
+    const flowing = this.#flowing(log);
+    const offered = flowing.filter(({ drafts }) => {
+      const isOffered = drafts.some((draft) => touched.has(keyOf(draft)) || draft.base > baseInBoth(draft));
       if (isOffered) for (const draft of drafts) touched.add(keyOf(draft));
       return isOffered;
     });
-    const versionOf = versionsAt === null ? null : (type: string, id: string) => versionsAt.get(`${type} ${id}`);
-    this.#judge.restate(entities, this.#standing(log), versionOf);
-    this.#judge.offer(entities, offered, versionOf);
+    const seenVersion = versionsAt === null ? null : (type: string, id: string) => versionsAt.get(`${type} ${id}`);
+    const adopted = { seenVersion, newestBelow: newestBelowIn(flowing) };
+    this.#judge.restate(entities, this.#standing(log), adopted);
+    this.#judge.offer(entities, offered, adopted);
   }
 
-  /** What others had done of it above the common version is to be done with it. */
+  /**
+   * What others had done of it above the common version is to be done with it; also where no answer came to what is left of
+   * it. That was sent from where others had done theirs, and the ledger refuses what comes from a position that it has lost.
+   */
   #makeWhole(entities: LocalEntities, row: OutboxRow, commonVersion: number): void {
-    if (this.#outbox.isUnanswered(row)) return;
+    if (row.state === 'sending') return;
     const has = new Set(row.drafts.map(({ id }) => id));
     const kept = doneDrafts(this.#store, row.log, row.actionId).filter(
       ({ version, draft }) => version > commonVersion && !has.has(draft.id),
@@ -231,3 +236,10 @@ export class LostWork {
 }
 
 const keyOf = ({ entityType, entityId }: EventDraft): string => `${entityType} ${entityId}`;
+
+/** Rows in outbox order. */
+function newestBelowIn(rows: readonly OutboxRow[]): Adopted['newestBelow'] {
+  const events = rows.flatMap(({ seq, drafts }) => drafts.map((draft) => ({ seq, id: draft.id, key: keyOf(draft) })));
+  const byKey = Map.groupBy(events, ({ key }) => key);
+  return (row, draft) => byKey.get(keyOf(draft))?.findLast(({ seq }) => seq < row.seq)?.id;
+}

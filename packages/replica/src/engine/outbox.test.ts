@@ -337,19 +337,11 @@ describe('set aside', () => {
 });
 
 describe('owed work', () => {
-  /** As the coordinator leaves it when an answer did not come. */
-  const owe = (device: Device, requestId: string) =>
-    device.database
-      .prepare(
-        "INSERT INTO main.hf_obligation (permit, generation, log, class, action, identity, disposition, reason, count, created_at, last_at) VALUES (1, 1, 'main', 'push', 'replay-operation-then-reconcile', ?, 'unknown', 'abandoned', 1, '', '')",
-      )
-      .run(requestId);
-
   test('[OB3] a wish to discard owed work waits, and takes it back by a commit if it was accepted', () => {
     const { ledger, ana } = world();
     const action = ana.update('issue', 'i', { title: 'B' });
     ana.push(ledger, { isAnswered: false });
-    owe(ana, action);
+    ana.owe(action);
     expect(ana.state.discard([action])).toMatchObject({ ok: true });
     expect(ana.state.outcome(action)?.state).toBe('pending');
     ana.push(ledger, { only: [action] });
@@ -364,7 +356,7 @@ describe('owed work', () => {
     ben.update('issue', 'i', { title: 'Ben' });
     ben.settle(ledger);
     const sent = ana.take();
-    owe(ana, second);
+    ana.owe(second);
     ana.state.markUnknown([second], { code: 'request-timeout' }, null);
     const { replicaId } = ana.state.identity;
     const results = ledger.push(sent, { actor: 'ana', replicaId }).filter(({ requestId }) => requestId === first);

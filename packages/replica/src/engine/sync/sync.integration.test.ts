@@ -222,6 +222,61 @@ test('[F171 HL4 PM7] work that was owed when the ledger lost its history is aske
   expect(ana.coordinator.obligations.open()).toEqual([]);
 });
 
+test('[HL4 LG3] an edit of what was confirmed before it is offered again on top of it, where the ledger has lost both', async () => {
+  const [ana] = await twoLive();
+  const { id } = ana.create('first');
+  await bench.until('sent', () => isLive(ana));
+  ana.update(id, { title: 'second' });
+  await bench.until('sent', () => isLive(ana));
+  const last = ana.update(id, { body: 'third' });
+  await bench.until('sent', () => isLive(ana));
+  bench.replaceLedger();
+  await bench.until('noticed', () => ana.sync.status.phase === 'history-changed');
+  ana.state.adopt('main');
+  await bench.until('decided', () => isLive(ana) && ana.state.flowing('main') === 0);
+  expect(ana.state.desk()).toEqual([]);
+  expect([ana.state.outcome(last), ana.titles()]).toEqual([{ state: 'ordered', log: 'main', version: 3 }, ['second']]);
+});
+
+test('[HL4 OB7] an action that others did in part, and whose rest was owed when the ledger lost both, is whole after adopting', async () => {
+  const [ana, ben] = await twoLive();
+  const [gone, kept] = ['gone', 'kept'].map((title) => ana.create(title).id) as [string, string];
+  const isAtRest = (device: typeof ana) => isLive(device) && device.state.log('main')?.head === 2;
+  await bench.until('both there', () => isAtRest(ana) && isAtRest(ben));
+  ana.sync.pause();
+  const actionId = '01a229c2-28c0-7f52-8433-000000000001';
+  const changes = [
+    { do: 'delete' as const, entity: 'note', id: gone },
+    { do: 'update' as const, entity: 'note', id: kept, set: { title: 'by ana' } },
+  ];
+  expect(ana.state.commit({ actionId, log: 'main', changes, seen: [], reads: [] }).ok).toBe(true);
+  ben.update(gone, { title: 'by ben' });
+  const deletion = { do: 'delete' as const, entity: 'note', id: gone };
+  const byBen = { actionId: '01a229c2-28c0-7f52-8433-000000000002', log: 'main', changes: [deletion] };
+  expect(ben.state.commit({ ...byBen, seen: [], reads: [] }).ok).toBe(true);
+  await bench.until('ben has deleted it', () => ben.state.log('main')?.head === 4);
+  // The first push is judged; nobody hears of what becomes of the second.
+  let pushes = 0;
+  ana.script = (url, request, forward) => {
+    if (!url.includes('/push')) return undefined;
+    pushes += 1;
+    return pushes === 1 ? undefined : forward(url, request).then(() => Promise.reject(new Error('lost')));
+  };
+  ana.sync.resume();
+  await bench.until('owed', () => pushes > 1 && ana.owed().length === 1, 300_000);
+  bench.replaceLedger();
+  ana.script = null;
+  await bench.until('noticed', () => ana.sync.status.phase === 'history-changed', 300_000);
+  ana.state.adopt('main');
+  await bench.until('all in', () => ana.state.counts().unsent === 0 && isLive(ana), 300_000);
+  expect([ana.titles(), ana.owed(), ana.state.desk(), ana.state.outcome(actionId)?.state]).toEqual([
+    ['by ana'],
+    [],
+    [],
+    'ordered',
+  ]);
+});
+
 test('[RT6] several logs of one replica share a handshake and a socket, and each goes its own way', async () => {
   const [ana] = await twoLive();
   ana.state.follow('side');
