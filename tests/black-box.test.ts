@@ -216,7 +216,7 @@ describe('an outsider with fetch', () => {
     expect((await post(`"${'x'.repeat(5 * 1024 * 1024)}"`)).status).toBe(413);
   });
 
-  test('[JS3 LG6 F120 F123 F125 F126] a push is read as strictly: what is no JSON of the profile takes nothing, and is not remembered', async () => {
+  test('[JS3 LG6 F120 F123 F125 F126 F188] a push is read as strictly: what is no JSON of the profile takes nothing, and is not remembered', async () => {
     const one = replica();
     await one.handshake();
     const whole = operation([created('TITLE')]);

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { schemaData } from '@holdfast/core';
@@ -193,6 +194,27 @@ test('[AR3] a ledger that is no http or https address is refused at once, with w
     );
   for (const ledger of ['http://127.0.0.1:4800', 'HTTPS://sync.example.com/base/'])
     createClient({ schema: testSchema, ledger, dir: ':memory:', account });
+});
+
+test('[F187] no name of an account, a workspace or a log is part of a path', async () => {
+  const dir = join(bench.folder, 'inside', 'files');
+  const before = readdirSync(bench.folder);
+  const named = [
+    ['../../outside', '..'],
+    ['/outside', '..\\..\\outside'],
+    ['..', '%2e%2e%2foutside'],
+    ['C:', '-rf'],
+  ] as const;
+  for (const [id, name] of named) {
+    const replica = await bench.client(id, { dir, account: { id, token: () => 'none' } }).open(name);
+    await replica.follow(name);
+    await replica.close();
+  }
+  expect(readdirSync(bench.folder).filter((name) => !before.includes(name))).toEqual(['inside']);
+  expect(readdirSync(join(bench.folder, 'inside'))).toEqual(['files']);
+  const files = readdirSync(dir);
+  expect(files.filter((name) => !/^[0-9a-f]{40}\.holdfast(-wal|-shm|\.lock)?$/.test(name))).toEqual([]);
+  expect(new Set(files.map((name) => name.slice(0, 40))).size).toBe(named.length);
 });
 
 test('[AC1] a token function that throws is named by the status, and its message is in the log', async () => {

@@ -493,7 +493,7 @@ describe('what ends a permit', () => {
     }
   });
 
-  test('[PM10] a found local commit blocks its log only, until a person lets it be repaired', () => {
+  test('[F160 PM10] a found local commit blocks its log only, until a person lets it be repaired', () => {
     const { bench, coordinator, permit } = permitIn('local-commit-entered');
     expect(codeOf(coordinator.issue(pullFrom(at(1), gateway)))).toBe('local-commit-invariant');
     expect(codeOf(coordinator.issue(pullFrom(at(1), { ...gateway, log: 'team' })))).toBe('ok');
