@@ -16,8 +16,8 @@ export interface Adopted {
    * theirs.
    */
   readonly seenVersion: SeenVersion | null;
-  /** The newest event on the entity of a draft in what is sent before this row, lost work among it. */
-  readonly newestBelow: (row: OutboxRow, draft: EventDraft) => string | undefined;
+  /** What a draft names as its prior on top of all that is sent before it; `hasSeenMore`: than its base still says. */
+  readonly priorOf: (row: OutboxRow, draft: EventDraft, hasSeenMore: boolean) => string | undefined;
 }
 
 /**
@@ -143,7 +143,7 @@ export class Judge {
    * On bases that both histories know. What was made on own work that was confirmed then, and is offered again now, names it:
    * no base says any more that its author had seen it.
    */
-  #asSeen(entities: LocalEntities, row: OutboxRow, { seenVersion, newestBelow }: Adopted): OutboxRow {
+  #asSeen(entities: LocalEntities, row: OutboxRow, { seenVersion, priorOf }: Adopted): OutboxRow {
     const inRow = new Set<string>();
     const drafts = row.drafts.map((draft) => {
       const { entityType: type, entityId: id } = draft;
@@ -154,9 +154,8 @@ export class Judge {
           ? this.#baseOnStandIns(entities, { log: row.log, type, id }, draft)
           : Math.min(seenVersion(type, id) ?? draft.base, draft.base);
       const hasSeenMore = draft.base > 0 && (seenVersion === null || base < draft.base);
-      const below = isFirst && hasSeenMore && draft.prior === undefined ? newestBelow(row, draft) : undefined;
-      if (base === draft.base && below === undefined) return draft;
-      return { ...draft, base, ...(below !== undefined && { prior: below }) };
+      const prior = isFirst ? priorOf(row, draft, hasSeenMore) : draft.prior;
+      return base === draft.base && prior === draft.prior ? draft : { ...draft, base, ...(prior && { prior }) };
     });
     return { ...row, drafts };
   }

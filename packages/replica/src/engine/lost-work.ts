@@ -111,8 +111,11 @@ export class LostWork {
    * on versions which are gone, and all that follows on the same entities.
    */
   offer(entities: LocalEntities, log: string, commonVersion: number, versionsAt: SeenVersions | null): void {
-    for (const row of [...this.#lost(log), ...this.#flowing(log), ...this.#standing(log)])
-      this.#makeWhole(entities, row, commonVersion);
+    const putBack = new Map(
+      [...this.#lost(log), ...this.#flowing(log), ...this.#standing(log)]
+        .flatMap((row) => this.#makeWhole(entities, row, commonVersion))
+        .map(({ id, prior }) => [id, prior] as const),
+    );
     for (const row of this.#lost(log)) this.#queueAgain(entities, row);
     entities.flush();
     const touched = new Set<string>();
@@ -125,7 +128,7 @@ export class LostWork {
       return isOffered;
     });
     const seenVersion = versionsAt === null ? null : (type: string, id: string) => versionsAt.get(`${type} ${id}`);
-    const adopted = { seenVersion, newestBelow: newestBelowIn(flowing) };
+    const adopted = { seenVersion, priorOf: chainOf(flowing, putBack) };
     this.#judge.restate(entities, this.#standing(log), adopted);
     this.#judge.offer(entities, offered, adopted);
   }
@@ -133,14 +136,15 @@ export class LostWork {
   /**
    * What others had done of it above the common version is to be done with it; also where no answer came to what is left of
    * it. That was sent from where others had done theirs, and the ledger refuses what comes from a position that it has lost.
+   * Gives what is part of it again.
    */
-  #makeWhole(entities: LocalEntities, row: OutboxRow, commonVersion: number): void {
-    if (row.state === 'sending') return;
+  #makeWhole(entities: LocalEntities, row: OutboxRow, commonVersion: number): readonly EventDraft[] {
+    if (row.state === 'sending') return [];
     const has = new Set(row.drafts.map(({ id }) => id));
     const kept = doneDrafts(this.#store, row.log, row.actionId).filter(
       ({ version, draft }) => version > commonVersion && !has.has(draft.id),
     );
-    if (kept.length === 0) return;
+    if (kept.length === 0) return [];
     const drafts = wholeAgain(kept, row.drafts);
     this.#judge.remake(entities, row, drafts);
     const whole = { ...row, drafts };
@@ -149,6 +153,7 @@ export class LostWork {
     else if (row.heldBy !== null) this.#outbox.hold(entities, whole, row.heldBy);
     else if (row.state !== 'lost')
       this.#outbox.setAside(entities, whole, row.state as 'parked' | 'refused', row.fault ?? { code: CHANGED });
+    return drafts.filter(({ id }) => !has.has(id));
   }
 
   #queueAgain(entities: LocalEntities, row: OutboxRow): void {
@@ -237,9 +242,19 @@ export class LostWork {
 
 const keyOf = ({ entityType, entityId }: EventDraft): string => `${entityType} ${entityId}`;
 
-/** Rows in outbox order. */
-function newestBelowIn(rows: readonly OutboxRow[]): Adopted['newestBelow'] {
+/**
+ * Own work on one entity as one chain again. `rows` are in outbox order. What was made on own work that was confirmed then
+ * names it. `putBack`, each with its prior: while they were left out, later work named what they name, and names them now.
+ */
+function chainOf(rows: readonly OutboxRow[], putBack: ReadonlyMap<string, string | undefined>): Adopted['priorOf'] {
   const events = rows.flatMap(({ seq, drafts }) => drafts.map((draft) => ({ seq, id: draft.id, key: keyOf(draft) })));
   const byKey = Map.groupBy(events, ({ key }) => key);
-  return (row, draft) => byKey.get(keyOf(draft))?.findLast(({ seq }) => seq < row.seq)?.id;
+  return (row, draft, hasSeenMore) => {
+    const newest = byKey.get(keyOf(draft))?.findLast(({ seq }) => seq < row.seq)?.id;
+    if (newest === undefined) return draft.prior;
+    let below: string | undefined = newest;
+    while (below !== undefined && putBack.has(below)) below = putBack.get(below);
+    const isLeftOut = below !== newest && below === draft.prior;
+    return isLeftOut || (draft.prior === undefined && hasSeenMore) ? newest : draft.prior;
+  };
 }
