@@ -240,7 +240,7 @@ test('[AC1] a token function that throws is named by the status, and its message
   expect(signals).toContainEqual(expect.objectContaining({ name: 'sync.token', message: 'the vault is shut' }));
 });
 
-test('[F169] a second process is told who holds the replica, and how to go on', async () => {
+test('[F169 F53] a second process is told who holds the replica, and how to go on', async () => {
   const dir = join(bench.folder, 'shared');
   const client = bench.client('ana', { dir });
   await client.open('acme');
@@ -252,7 +252,7 @@ test('[F169] a second process is told who holds the replica, and how to go on', 
   expect(String(refused)).toContain(`kill ${process.pid}`);
 });
 
-test('[OW2 F169] a forced take-over fences the first host off, and nothing of it takes effect', async () => {
+test('[OW2 F169 F53] a forced take-over fences the first host off, and nothing of it takes effect', async () => {
   const dir = join(bench.folder, 'taken');
   const first = await bench.client('ana', { dir }).open('acme');
   await first.commit((tx) => tx.issue.create({ title: 'before' }));

@@ -30,7 +30,7 @@ export type WorkerHostRequest = HostRequest &
   };
 
 /**
- * A host in a worker. Rejects with what the worker could not open. One worker hosts one replica; it ends with its host. If
+ * A host in a worker. Rejects with what the worker could not open, or `no-owner` where there is no worker. One worker hosts one replica; it ends with its host. If
  * the worker dies, whoever has a channel is told, and the next channel is to a host in a new worker, on the same file.
  */
 export async function openWorkerHost(
@@ -38,7 +38,7 @@ export async function openWorkerHost(
   request: WorkerHostRequest,
   reopenMs = REOPEN_MS,
 ): Promise<ProvidedHost> {
-  let running = run(create, request);
+  let running = first(create, request);
   let isClosed = false;
   const status = await running.ready;
   // Whoever took the replica since keeps it: only the first worker was asked to take it over.
@@ -66,6 +66,15 @@ export async function openWorkerHost(
       await running.close();
     },
   };
+}
+
+/** An app that cannot create a worker is told so in the words of every other failure. */
+function first(create: () => WorkerLike, request: WorkerHostRequest): Running {
+  try {
+    return run(create, request);
+  } catch (cause) {
+    throw new FaultError(noOwner(cause));
+  }
 }
 
 const noOwner = (cause: unknown): Fault => ({ code: 'no-owner', facts: { reason: String(cause) } });
