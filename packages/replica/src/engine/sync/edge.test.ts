@@ -70,6 +70,34 @@ test('[F13 I29] an engine of which a turn failed says so, looks at everything ag
   await bench.until('sent', () => isLive(ana), 30_000);
 });
 
+test('[F13 I29] a failure that cannot be told does not come back as a failure, and is over with what hindered it', async () => {
+  ana.sync.start();
+  await bench.until('live', () => isLive(ana));
+  await bench.time.advance(1_000);
+  const phases: string[] = [];
+  ana.sync.subscribe(({ phase }) => phases.push(phase));
+  await bench.time.advance(10);
+  const { soon } = ana.clock;
+  let refused = 0;
+  Object.assign(ana.clock, {
+    soon: (run: () => void) => {
+      refused += 1;
+      // Else a test that fails would not end.
+      if (refused < 1_000) fails();
+      soon(run);
+    },
+  });
+  expect(() => ana.sync.edge.run(fails)).not.toThrow();
+  // Once to say what failed, once that nothing is proven any more.
+  expect(refused).toBe(2);
+  Object.assign(ana.clock, { soon });
+  await bench.until('live again', () => isLive(ana), 30_000);
+  await bench.time.advance(10);
+  expect(phases.at(-1)).toBe('live');
+  ana.create('survives');
+  await bench.until('sent', () => isLive(ana), 30_000);
+});
+
 test('[F13] a file that cannot be read for long is looked at ever more rarely', async () => {
   ana.sync.start();
   await bench.until('live', () => isLive(ana));

@@ -64,8 +64,9 @@ export function createReporter(of: {
 
   const changed = () => {
     if (isDue || isClosed) return;
-    isDue = true;
     clock.soon(tell);
+    // Only now: a platform that refused once is asked again.
+    isDue = true;
   };
 
   const tell = () => {

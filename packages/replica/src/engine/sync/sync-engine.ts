@@ -321,17 +321,21 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
   let cancelMending: (() => void) | null = null;
   let failedAtMs = Number.NEGATIVE_INFINITY;
 
+  /** What fails here is told by hand: through the edge it would come back here, again and again. */
+  const byHand = (work: () => void) => {
+    try {
+      work();
+    } catch (cause) {
+      logger('error', 'A failure could not be told.', { error: messageOf(cause) });
+    }
+  };
+
   /** What was to be done is not known any more: after a while everything is looked at again, as after a start. */
   const failedAtEdge = (error: unknown) => {
     if (mode === 'closed') return;
-    try {
-      faults.ofLedger(error);
-    } catch (cause) {
-      // Told by hand: through the edge it would come back here, again and again.
-      logger('error', 'A failure could not be told.', { error: messageOf(cause) });
-    }
+    byHand(() => faults.ofLedger(error));
     // What was lost with it may be news: nobody may claim any more to know where the log stands (I30).
-    forgetProofs();
+    byHand(forgetProofs);
     if (cancelMending !== null || mode === 'closing') return;
     if (clock.monotonic() - failedAtMs > LIMITS.retryMaxMs * 2) mending.reset();
     failedAtMs = clock.monotonic();
