@@ -220,7 +220,7 @@ function record(
 /** AC2: another account, and nothing of what it says about logs is ours. */
 function troubleWithWhole(parts: SyncParts, answer: HandshakeAnswer): Trouble | null {
   if (answer.account !== parts.state.identity.account)
-    return { next: 'wait-whole', phase: 'other-account', fault: { code: 'other-account' } };
+    return { next: 'wait-whole', phase: 'other-account', fault: { code: 'other-account' }, isIdTaken: true };
   if (answer.protocol < PROTOCOL.min || answer.protocol > PROTOCOL.max)
     return {
       next: 'wait-whole',

@@ -150,6 +150,19 @@ test('[F113 AC2] an answer in the name of another account stops the replica, als
   expect(ana.sync.status.unsent).toBe(1);
 });
 
+test('[AC2 LG8] a new file that was first shown with the credential of another account goes on in its own', async () => {
+  const file = bench.device('new', { account: 'zoe' });
+  file.token = () => 'eve';
+  file.create('of zoe');
+  file.sync.start();
+  await bench.until('noticed', () => file.sync.status.phase === 'other-account');
+  expect(file.sync.status.unsent).toBe(1);
+  file.token = () => 'zoe';
+  file.sync.credentialsChanged();
+  await bench.until('goes on', () => isLive(file), 5_000);
+  await bench.until('arrives', () => ana.titles().includes('of zoe'), 5_000);
+});
+
 test('[AC1] an app that cannot give a credential is asked again later, and nothing is owed', async () => {
   let fails = true;
   ana.token = () => (fails ? Promise.reject(new Error('no network for the identity provider')) : 'ana');

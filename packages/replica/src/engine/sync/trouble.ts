@@ -18,6 +18,8 @@ export type Trouble =
       readonly next: 'wait-whole';
       readonly phase: 'other-account' | 'update-needed' | 'blocked';
       readonly fault: Fault;
+      /** The ledger took our replica id for one of the account that it names (LG8): this file's own can use it no more. */
+      readonly isIdTaken?: true;
     }
   /** `stale-permit`: a new permit, at once. */
   | { readonly next: 'reissue'; readonly fault: Fault }

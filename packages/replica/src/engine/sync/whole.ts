@@ -36,6 +36,7 @@ export function createWhole(of: {
       case 'renew':
         return renew(trouble, as);
       case 'wait-whole':
+        if (trouble.isIdTaken === true) renewId(trouble, as);
         session.signal(trouble.phase, trouble.fault);
         return trouble.phase === 'other-account' ? 'stands' : 'slowly';
       default:
@@ -58,6 +59,16 @@ export function createWhole(of: {
     renewals += 1;
     parts.state.renewReplicaId();
     return 'again';
+  };
+
+  /**
+   * A replica id is of the account that used it first (LG8). A file that was first shown with somebody else's credential has
+   * one that is his from then on: under it no work of its own account would ever leave (AC2).
+   */
+  const renewId = (trouble: Trouble, as: AskedAs | undefined): void => {
+    if (as !== undefined && as.replicaId !== parts.state.identity.replicaId) return;
+    parts.write(() => parts.journal.write('renew', { code: trouble.fault.code }));
+    parts.state.renewReplicaId();
   };
 
   return {
