@@ -100,6 +100,17 @@ test('[AC1 F112] a login page in front of the ledger is told once, and asked abo
   expect(ana.told.length).toBe(1);
 });
 
+test('[OB4 F112] a page in the place of some answers only, while handshakes come through, is asked for with growing pauses', async () => {
+  ana.script = (url) => (url.endsWith('/push') ? loginPage() : undefined);
+  ana.create('behind a filter');
+  const before = ana.sent.length;
+  await bench.time.advance(60_000);
+  expect(ana.paths(before).filter((path) => path.endsWith('/push')).length).toBeGreaterThan(2);
+  expect(ana.sent.length - before).toBeLessThan(50);
+  ana.script = null;
+  await bench.until('heals by itself', () => isLive(ana), 61_000);
+});
+
 test('[AC1 F112] a redirect is never followed, and leads to sign-in like a login page', async () => {
   ana.script = () => answer(302, '', { location: 'https://login.example/' });
   ana.create('redirected');

@@ -236,7 +236,7 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     runCycle(parts, lane.facts, {
       backoff: lane.loop.backoff,
       wantProof: () => ledger.kick('proof'),
-      whole: (trouble, as) => whole.ofLane(trouble, as),
+      whole: (trouble, as) => whole.ofLane(trouble, as, lane.loop.backoff),
       unreachable: ({ fault }) => {
         if (fault.code !== 'quota-exceeded') session.signal('unreachable', fault);
       },

@@ -11,7 +11,8 @@ import type { Trouble } from './trouble.ts';
 /** What an answer says of the whole replica: who it is, who asks, what they both speak (AC1, AC2, RP1, LG12). */
 export interface Whole {
   ofLedger(trouble: Trouble, as: AskedAs | undefined, backoff: Backoff): Promise<Verdict>;
-  ofLane(trouble: Trouble, as: AskedAs | undefined): Promise<Verdict>;
+  /** Asked again at once where the log stands, and not before its backoff for the work itself. */
+  ofLane(trouble: Trouble, as: AskedAs | undefined, backoff: Backoff): Promise<Verdict>;
   /** Whether a handshake may be sent: a replica of another account sends nothing until somebody does something. */
   mayAsk(triggers: readonly Trigger[]): boolean;
   credentials(): void;
@@ -84,10 +85,13 @@ export function createWhole(of: {
           return { next: 'idle' };
       }
     },
-    ofLane: async (trouble, as) => {
+    ofLane: async (trouble, as, backoff) => {
       const next = await found(trouble, as);
-      if (next !== 'stands') askAgain();
-      return { next: 'idle' };
+      if (next === 'stands') return { next: 'idle' };
+      askAgain();
+      // A handshake may well come through while the work does not: it must not start it again each time.
+      if (next === 'again') return { next: 'idle' };
+      return { next: 'retry', inMs: next === 'retry' ? backoff.next() : LIMITS.retryMaxMs };
     },
     mayAsk: (triggers) => {
       if (session.stands) return session.phase === 'sign-in-needed' && signIn.isSuspected;
