@@ -1,5 +1,6 @@
 import type { SeededRandom } from '@holdfast/replica/testing';
 import { checkStep } from './check-step.ts';
+import { BELIEF } from './plays-belief.ts';
 import { HOSTS } from './plays-hosts.ts';
 import { NETWORK, STALE_ANSWERS } from './plays-network.ts';
 import { PROMISES } from './plays-promises.ts';
@@ -24,7 +25,15 @@ export interface Play {
   play(stage: Stage): Promise<void>;
 }
 
-export const PLAYS: readonly Play[] = [...QUARRELS, ...NETWORK, ...STALE_ANSWERS, ...STALLS, ...HOSTS, ...PROMISES];
+export const PLAYS: readonly Play[] = [
+  ...QUARRELS,
+  ...NETWORK,
+  ...STALE_ANSWERS,
+  ...STALLS,
+  ...HOSTS,
+  ...PROMISES,
+  ...BELIEF,
+];
 
 /** One seed in four; never where something is not healed, or history may be cut. Drawn apart from the storm. */
 export function hasCoda(world: World): boolean {

@@ -112,10 +112,10 @@ export interface SimulatedDevice<S extends Schema> {
   close(): Promise<void>;
 }
 
-/** `honest` asks the ledger, as if nobody stood between. */
+/** `honest` asks the ledger, as if nobody stood between, or with what `other` changes of the request. */
 export type Meddler = (
   request: { readonly url: string } & WireRequest,
-  honest: () => Promise<WireResponse>,
+  honest: (other?: Partial<{ readonly url: string } & WireRequest>) => Promise<WireResponse>,
 ) => Promise<WireResponse>;
 
 export interface DeviceParts<S extends Schema> {
@@ -155,7 +155,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     const { meddler } = self;
     return meddler === null
       ? network.fetch(url, request)
-      : meddler({ url, ...request }, () => network.fetch(url, request));
+      : meddler({ url, ...request }, (other = {}) => network.fetch(other.url ?? url, { ...request, ...other }));
   }, pushes);
   const disk: Disk = { isFull: false };
   let signIns = 0;

@@ -8,20 +8,22 @@ import { addDevice } from './world.ts';
 export const kindOf = (url: string): string => new URL(url).pathname.split('/').at(-1) as string;
 
 /** The same answer with other bytes, another status, or another kind of content. */
-const changed = (
+export const changed = (
   response: WireResponse,
-  to: { readonly text?: (text: string) => string; readonly status?: number; readonly type?: string },
+  to: {
+    readonly text?: (text: string) => string;
+    readonly status?: number;
+    /** By lower-case name. */
+    readonly headers?: Readonly<Record<string, string>>;
+  },
 ): WireResponse => ({
   status: to.status ?? response.status,
-  headers: {
-    get: (name) =>
-      to.type !== undefined && name.toLowerCase() === 'content-type' ? to.type : response.headers.get(name),
-  },
+  headers: { get: (name) => to.headers?.[name.toLowerCase()] ?? response.headers.get(name) },
   text: async () => (to.text ?? String)(await response.text()),
 });
 
 /** Changes the first answer of one kind that it can be done to; `how` returns null where it cannot. */
-const once = (kind: string, how: (response: WireResponse, text: string) => WireResponse | null): Meddler => {
+export const once = (kind: string, how: (response: WireResponse, text: string) => WireResponse | null): Meddler => {
   let isDone = false;
   return async (request, honest) => {
     const response = await honest();
@@ -259,7 +261,7 @@ export const STALE_ANSWERS: readonly Play[] = (['text/html', 'application/json']
       const stale = kept.get(kindOf(url));
       await new Promise<void>((resolve) => void world.time.at(2, resolve));
       if (stale === undefined) throw new Error('The connection was reset.');
-      return changed(stale.response, { text: () => stale.text, type });
+      return changed(stale.response, { text: () => stale.text, headers: { 'content-type': type } });
     };
     stage.commit(ben, (tx) => tx.note.update(id as never, { body: 'news' }));
     for (let waited = 0; waited < 8; waited += 1) {

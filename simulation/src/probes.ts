@@ -8,7 +8,7 @@ import type { World } from './world.ts';
 /**
  * What a ledger may never take, whoever sends it: requests that no device of ours makes. Each is a good request but for one
  * thing, and the good one is taken last, so that what is refused is refused for that thing. At rest, after everything else:
- * the log grows by two events.
+ * the log grows by a few events.
  */
 interface Event {
   readonly [key: string]: unknown;
@@ -167,6 +167,7 @@ export async function probeLedger(
     if ((await isTaken(ask, request)) === true) found.push({ invariant, what: `ledger: ${what}` });
   }
   found.push(...(await whatIsRead(ask)), ...(await whatIsSaid(ask, { ...good(), known })));
+  found.push(...(await whatStandsBeside(ask, good, of)), ...(await whoIsOutranked(ask, good, of)));
   // Under other ids it is the same work: it is taken as what it is (LG3).
   const again = { ...good(), operations: known.operations.map((one) => ({ ...one, requestId: uuid() })) };
   if ((await isTaken(ask, again)) !== true)
@@ -219,6 +220,56 @@ async function isTaken(ask: Ask, { token, ...body }: Request): Promise<boolean |
   if (status !== 200) return null;
   const { results } = answer as { readonly results: readonly { readonly status: string }[] };
   return results.every((result) => result.status === 'accepted');
+}
+
+/** LG1, LG3, EV7: each operation of a push stands or falls alone, and what was refused left nothing that others build on. */
+async function whatStandsBeside(ask: Ask, good: () => Request, of: Ids): Promise<Violation[]> {
+  const found: Violation[] = [];
+  const [known] = of.known.operations;
+  const codes = await codesOf(ask, {
+    ...good(),
+    operations: [{ ...operation(of), events: (known?.events ?? []).map((event) => ({ ...event })) }, operation(of)],
+  });
+  if (codes.join() !== 'event-id-reused,accepted')
+    found.push({ invariant: 'I04', what: `ledger: an event of the log in other work, beside good work: ${codes}` });
+  const half = created(of, 'probe');
+  const later = { ...half, id: of.uuid(), type: 'note.updated', base: 1, change: { op: 'update', set: { level: 1 } } };
+  const [, onHalf] = await codesOf(ask, {
+    ...good(),
+    operations: [
+      { ...operation(of), events: [half, created(of, REFUSED_TITLE)] },
+      { ...operation(of), events: [later] },
+    ],
+  });
+  if (onHalf === 'accepted') found.push({ invariant: 'I02', what: 'ledger: work on a half of refused work was taken' });
+  return found;
+}
+
+/** LG8: who wrote last outranks all hosts of earlier generations, for good. */
+async function whoIsOutranked(ask: Ask, good: () => Request, of: Ids): Promise<Violation[]> {
+  const { replica } = good();
+  let permit = 0;
+  const nextPermit = (): number => {
+    permit += 1;
+    return permit;
+  };
+  const as = (generation: number): Request => ({
+    ...good(),
+    replica: { ...replica, generation, instance: `${generation}`.repeat(32), permit: nextPermit() },
+    operations: [operation(of)],
+  });
+  const ends = [await isTaken(ask, as(1)), await isTaken(ask, as(2)), await isTaken(ask, as(1))];
+  return ends.join() === 'true,true,'
+    ? []
+    : [{ invariant: 'I22', what: `ledger: hosts of generations 1, 2 and 1 wrote: ${ends}` }];
+}
+
+/** What became of each operation; none where the request as a whole was refused. */
+async function codesOf(ask: Ask, { token, ...body }: Request): Promise<readonly string[]> {
+  const { status, body: answer } = await ask('/logs/main/push', { token, body });
+  if (status !== 200) return [];
+  const { results } = answer as { readonly results: readonly { readonly status: string; readonly code?: string }[] };
+  return results.map(({ status: end, code }) => code ?? end);
 }
 
 /** I24: who may not know of a log reads nothing of it, and is not told that there is one. */

@@ -3,8 +3,8 @@ import type { Violation } from './violation.ts';
 
 /**
  * What may leave a device, looked at the moment it leaves, with nothing but the request and the rows of its file. Held
- * against it: the permit that it names has started (I20), nothing is sent under a second id as it was (I21), and nothing
- * before what it builds on (I17, ST2).
+ * against it: the permit that it names has started (I20), nothing is sent under a second id as it was, nor before its first
+ * one was answered (I21), nor other bytes under one id (I05), and nothing before what it builds on (I17, ST2).
  */
 export interface SentWatch {
   /** `database`: of the host that runs now. */
@@ -25,6 +25,8 @@ const KEPT_MAX = 2_000;
 export function createSentWatch(found: (violation: Omit<Violation, 'device'>) => void): SentWatch {
   /** By the bytes of its events: the request id under which an operation was sent last. */
   const sentAs = new Map<string, string>();
+  /** By action: the request id, and the bytes under it, as which it was sent last. */
+  const last = new Map<string, { readonly requestId: string; readonly bytes: string }>();
 
   const noteIds = (database: Database, operations: readonly Operation[]): void => {
     const size = operations.reduce((sum, { events }) => sum + JSON.stringify(events).length, 0);
@@ -36,6 +38,18 @@ export function createSentWatch(found: (violation: Omit<Violation, 'device'>) =>
       if (before !== undefined && before !== requestId && !wasRefused(database, before))
         found({ invariant: 'I21', what: `${actionId} was sent as ${before}, and as it was once more as ${requestId}` });
       if (before !== undefined || sentAs.size < KEPT_MAX) sentAs.set(bytes, requestId);
+      const latest = last.get(actionId);
+      if (latest?.requestId === requestId && latest.bytes !== bytes)
+        found({
+          invariant: 'I05',
+          what: `${actionId} was sent as ${requestId}, and with other bytes under the same id`,
+        });
+      if (latest !== undefined && latest.requestId !== requestId && !wasRefused(database, latest.requestId))
+        found({
+          invariant: 'I21',
+          what: `${actionId} was sent as ${requestId}, and nothing was said of ${latest.requestId}`,
+        });
+      if (latest !== undefined || last.size < KEPT_MAX) last.set(actionId, { requestId, bytes });
     }
   };
 
@@ -52,7 +66,10 @@ export function createSentWatch(found: (violation: Omit<Violation, 'device'>) =>
       noteIds(database, operations);
       for (const what of sentTooEarly(database, operations)) found({ invariant: 'I17', what });
     },
-    forget: () => sentAs.clear(),
+    forget: () => {
+      sentAs.clear();
+      last.clear();
+    },
   };
 }
 
