@@ -5,6 +5,7 @@ import { HOSTS } from './plays-hosts.ts';
 import { NETWORK, STALE_ANSWERS } from './plays-network.ts';
 import { PROMISES } from './plays-promises.ts';
 import { QUARRELS } from './plays-quarrels.ts';
+import { SENDING } from './plays-sending.ts';
 import { STALLS } from './plays-stalls.ts';
 import { probeLedger } from './probes.ts';
 import { readLog } from './read-log.ts';
@@ -33,6 +34,7 @@ export const PLAYS: readonly Play[] = [
   ...HOSTS,
   ...PROMISES,
   ...BELIEF,
+  ...SENDING,
 ];
 
 /** One seed in four; never where something is not healed, or history may be cut. Drawn apart from the storm. */

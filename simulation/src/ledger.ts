@@ -14,8 +14,20 @@ const admit: TestLedgerOptions['admit'] = ({ after }) =>
 export interface WorldLedger extends Omit<TestEndpoint, 'current'> {
   readonly folder: string;
   readonly access: LedgerAccess;
+  readonly house: House;
   readonly current: TestEndpoint['current'] | null;
 }
+
+/** What its operator sets, also while it runs. */
+export interface House {
+  /** Larger operations are over quota. Null: none is. */
+  quotaBytes: number | null;
+}
+
+/** The key that positions of the world's logs are signed with (DG4). */
+export const logKey = (): Uint8Array => new TextEncoder().encode('the log key of a world');
+
+const OVER_QUOTA_MS = 5_000;
 
 export function createWorldLedger(parts: {
   readonly folder: string;
@@ -23,12 +35,20 @@ export function createWorldLedger(parts: {
   readonly schema: SchemaData;
   readonly through?: Required<TestLedgerOptions>['through'];
 }): WorldLedger {
+  const house: House = { quotaBytes: null };
   const endpoint = createTestEndpoint(() =>
-    createTestLedger({ ...parts, admit, isRevoked: (token) => access.revoked.has(asWriter(token)) }),
+    createTestLedger({
+      ...parts,
+      admit,
+      logKey: logKey(),
+      quota: ({ bytes }) => (bytes > (house.quotaBytes ?? bytes) ? { retryAfterMs: OVER_QUOTA_MS } : undefined),
+      isRevoked: (token) => access.revoked.has(asWriter(token)),
+    }),
   );
   const access = createLedgerAccess(endpoint);
   return {
     access,
+    house,
     folder: parts.folder,
     get current() {
       return endpoint.up ? endpoint.current : null;

@@ -2,6 +2,7 @@ import { HEADERS, type WireResponse } from '@holdfast/core';
 import type { Play } from './coda.ts';
 import type { Meddler } from './device.ts';
 import { changed, kindOf } from './plays-network.ts';
+import type { StageDevice } from './stage.ts';
 import { addDevice } from './world.ts';
 
 /**
@@ -54,6 +55,7 @@ export const BELIEF: readonly Play[] = [
     invariant: 'I21',
     play: async ({ ana, ben, ...stage }) => {
       const ids = [await stage.note(), await stage.note(), await stage.note()];
+      const before = journaled(ana, 'fault');
       stage.away(ana);
       const actions = ids.map((id) => stage.commit(ana, (tx) => tx.note.update(id as never, { votes: { by: 1 } })));
       // Somebody on the way cuts the last one off, so that the ledger never hears of it, and nor does the device.
@@ -73,6 +75,8 @@ export const BELIEF: readonly Play[] = [
       };
       await stage.back(ana);
       await stage.rest();
+      const stumbled = journaled(ana, 'fault');
+      stage.expect(stumbled === before, 'over an answer that does not speak of every commit a device stumbled');
       stage.expect(isDone && !wasTaken, 'an answer that does not speak of every commit was taken for one');
       const ends = actions.map((action) => stage.outcome(ana, action));
       stage.expect(ends.join() === 'ordered,ordered,ordered', `of three commits became ${ends}`);
@@ -148,6 +152,9 @@ export const BELIEF: readonly Play[] = [
     },
   },
 ];
+
+const journaled = ({ engine }: StageDevice, kind: string): unknown =>
+  engine?.database.prepare('SELECT count(*) AS n FROM main.hf_journal WHERE kind = ?').get(kind)?.['n'];
 
 function marked(headers: Readonly<Record<string, string>>) {
   return (response: WireResponse): WireResponse => changed(response, { headers });

@@ -1,5 +1,9 @@
+import { LIMITS } from '@holdfast/core';
 import type { Play } from './coda.ts';
+import { askLedger } from './probes.ts';
 import { sendAgain } from './repeat.ts';
+import type { StageDevice } from './stage.ts';
+import type { World } from './world.ts';
 
 /** Promises that no quarrel and no bad network touches: what a person saw, what is remembered, how much goes at once. */
 export const PROMISES: readonly Play[] = [
@@ -45,20 +49,31 @@ export const PROMISES: readonly Play[] = [
   {
     name: 'large edits',
     invariant: 'I28',
-    play: async ({ ana, ben, ...stage }) => {
+    play: async ({ ana, ben, world, ...stage }) => {
       const id = await stage.note();
+      const before = ben.engine?.state.log('main')?.head ?? 0;
       stage.away(ana);
       const bodies = Array.from({ length: LARGE_EDITS }, (_, at) => `${at}`.repeat(LARGE_CHARACTERS));
       for (const body of bodies) stage.commit(ana, (tx) => tx.note.update(id as never, { body }));
       await stage.back(ana);
       await stage.rest();
       stage.expect(stage.row(ben, id)?.['body'] === bodies.at(-1), 'large edits do not arrive');
+      const page = await readPage(world, ben, before);
+      stage.expect(page <= LIMITS.pageBytesMax + FRAME_BYTES, `a page of several operations has ${page} bytes`);
       stage.commit(ana, (tx) => tx.note.delete(id as never));
       await stage.rest();
     },
   },
 ];
 
+/** PG1: the bytes of the page behind a version, as whoever asks for as much as he may is sent it. */
+async function readPage(world: World, { token }: StageDevice, after: number): Promise<number> {
+  const { body } = await askLedger(world)(`/logs/main/events?after=${after}`, { token });
+  return JSON.stringify(body).length;
+}
+
+/** What a page has around its events. */
+const FRAME_BYTES = 1_000;
 /** Together more than one push may hold. */
 const LARGE_EDITS = 5;
 const LARGE_CHARACTERS = 215_000;

@@ -1,6 +1,8 @@
-import { type HandshakeAnswer, HEADERS, PROTOCOL } from '@holdfast/core';
+import { createHmac } from 'node:crypto';
+import { type HandshakeAnswer, HEADERS, PROTOCOL, type Through, verifyAttest } from '@holdfast/core';
 import type { SeededRandom } from '@holdfast/replica/testing';
-import { REFUSED_TITLE } from './ledger.ts';
+import { worldDigest } from './digest.ts';
+import { logKey, REFUSED_TITLE } from './ledger.ts';
 import type { SentPush } from './repeat.ts';
 import type { Violation } from './violation.ts';
 import type { World } from './world.ts';
@@ -148,7 +150,7 @@ export async function probeLedger(
 ): Promise<Violation[]> {
   const last = pushes.at(-1);
   if (last === undefined || !world.ledger.up) return [];
-  const ask = asker(world);
+  const ask = askLedger(world);
   const hex = (): string => Buffer.from(random.bytes(16)).toString('hex');
   const uuid = (): string => hex().replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12})$/, '$1-$2-7$3-8$4-$5');
   const token = (last.headers['authorization'] ?? '').replace('Bearer ', '');
@@ -167,6 +169,7 @@ export async function probeLedger(
     if ((await isTaken(ask, request)) === true) found.push({ invariant, what: `ledger: ${what}` });
   }
   found.push(...(await whatIsRead(ask)), ...(await whatIsSaid(ask, { ...good(), known })));
+  found.push(...(await whatIsSigned(ask, token)));
   found.push(...(await whatStandsBeside(ask, good, of)), ...(await whoIsOutranked(ask, good, of)));
   // Under other ids it is the same work: it is taken as what it is (LG3).
   const again = { ...good(), operations: known.operations.map((one) => ({ ...one, requestId: uuid() })) };
@@ -191,7 +194,7 @@ type Ask = (
 ) => Promise<{ status: number; body: unknown }>;
 
 /** The ledger gathers what comes on the clock of the world: it answers once that moves. */
-function asker(world: World): Ask {
+export function askLedger(world: World): Ask {
   return async (path, { token, body }) => {
     let answer: { status: number; body: unknown } | null = null;
     const asked = world.ledger
@@ -285,6 +288,30 @@ async function whatIsRead(ask: Ask): Promise<Violation[]> {
         });
     }
   return found;
+}
+
+/** DG4: a position bears the signature of the log's key, and nobody takes another for it. The signature is worked out anew. */
+async function whatIsSigned(ask: Ask, token: string): Promise<Violation[]> {
+  const { body } = await ask('/logs/main/events?after=0', { token });
+  const { through } = body as { readonly through?: Through };
+  const { body: listed } = await ask('/logs', { token });
+  const { logs = [] } = listed as { readonly logs?: readonly { readonly log: string; readonly identity: string }[] };
+  const identity = logs.find(({ log }) => log === 'main')?.identity;
+  if (identity === undefined || through === undefined)
+    return [{ invariant: 'I24', what: 'ledger: a writer is not told where the log stands' }];
+  const { version, chain, attest = '' } = through;
+  const signed = createHmac('sha256', logKey())
+    .update(Buffer.from(identity, 'hex'))
+    .update(`${version}\n`)
+    .update(Buffer.from(chain, 'hex'))
+    .digest('hex');
+  const forged = attest.replace(/^./, (digit) => (digit === '0' ? '1' : '0'));
+  return [
+    ...(attest === signed ? [] : [`ledger: the position at ${version} is not signed with the key of the log`]),
+    ...(verifyAttest(logKey(), { identity, version, chain, attest: forged }, worldDigest)
+      ? [`a forged signature of the position at ${version} passes`]
+      : []),
+  ].map((what) => ({ invariant: 'I24', what }));
 }
 
 /** DG2, DG5: of a wrong state and of another history a device is told so. */

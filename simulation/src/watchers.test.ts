@@ -63,7 +63,7 @@ test('[I16 I19 I20 I21 I23] a row that goes where it may not is found', async ()
   end();
 });
 
-test('[I17 I20 I21] what leaves too early, under a second id, or without a permit is found', async () => {
+test('[I05 I17 I20 I21] what leaves too early, under a second id, with other bytes, or without a permit is found', async () => {
   const { world, end } = await calmWorld();
   const [ana] = world.devices as [Device];
   const [push] = ana.pushes;
@@ -79,6 +79,7 @@ test('[I17 I20 I21] what leaves too early, under a second id, or without a permi
   const number = String(ana.engine?.database.prepare('SELECT max(number) AS n FROM hf_permit').get()?.['n']);
   expect(leave(push.body, number)).toEqual([]);
   expect(leave(push.body, '1')).toEqual(['I20']);
+  expect(leave(push.body.replace(/"salt":"./, '"salt":"-'), number)).toEqual(['I05']);
   expect(leave(push.body.replace(/"requestId":"[^"]*"/, '"requestId":"another"'), number)).toEqual(['I21']);
   ana.network.rules.offline = true;
   const parked = ana.commit((tx) => tx.note.create({ title: 'three' }));

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { counter, defineSchema, entity, integer, oneOf, schemaData, setOf, text } from '@holdfast/core';
+import { counter, defineSchema, entity, integer, oneOf, ref, schemaData, setOf, text } from '@holdfast/core';
 import { createSeededRandom, createVirtualTime, type SeededRandom, type VirtualTime } from '@holdfast/replica/testing';
 import type { Violation } from './checkers.ts';
 import { createSimulatedDevice, type SimulatedDevice } from './device.ts';
@@ -23,6 +23,8 @@ export const worldSchema = defineSchema({
   }),
   mark: entity({ name: text(), upTo: integer({ default: 0, onClash: 'max' }) }, { key: ['name'] }),
   draft: entity({ body: text() }, { local: true }),
+  /** Only plays write these. */
+  comment: entity({ text: text(), note: ref('note', { optional: true }) }),
 });
 export type WorldSchema = typeof worldSchema;
 

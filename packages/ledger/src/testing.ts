@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Logger, Platform, SchemaData } from '@holdfast/core';
 import { roleIn } from './access/access.ts';
 import { createEngine } from './engine/create-engine.ts';
-import type { Actor, Admit, Engine, EngineLimits, LiveConnection, LiveSocket } from './engine/engine.ts';
+import type { Actor, Admit, Engine, EngineLimits, LiveConnection, LiveSocket, Quota } from './engine/engine.ts';
 import { createApp } from './http/app.ts';
 import { createOrigins } from './http/origins.ts';
 import { openSqliteStore } from './stores/sqlite/store.ts';
@@ -29,6 +29,9 @@ export interface TestLedgerOptions {
   readonly logger?: Logger;
   /** LG14: what this ledger refuses. */
   readonly admit?: Admit | undefined;
+  readonly quota?: Quota | undefined;
+  /** DG4: positions are signed with it. */
+  readonly logKey?: Uint8Array | undefined;
   /** Asked of every token each time that it is shown. */
   readonly isRevoked?: (token: string) => boolean;
   readonly limits?: Partial<EngineLimits>;
@@ -42,6 +45,8 @@ export function createTestLedger({
   schema,
   logger = () => undefined,
   admit,
+  quota,
+  logKey,
   isRevoked = () => false,
   limits = {},
   through = (connection) => connection,
@@ -60,6 +65,8 @@ export function createTestLedger({
     limits,
     ...(schema === undefined ? {} : { schema }),
     ...(admit === undefined ? {} : { admit }),
+    ...(quota === undefined ? {} : { quota }),
+    ...(logKey === undefined ? {} : { logKey }),
   });
   const callerOf = (token: string | null) => {
     if (token === null || token === '' || isRevoked(token)) return null;

@@ -37,7 +37,9 @@ export function createWhole(of: {
       case 'renew':
         return renew(trouble, as);
       case 'wait-whole':
-        if (trouble.isIdTaken === true) renewId(trouble, as);
+        // The id is the other account's from now on (LG8): under it no work of this file would ever leave (AC2). Once for
+        // each credential that is shown, since nothing is asked again before that.
+        if (trouble.isIdTaken === true) renew(trouble, as);
         session.signal(trouble.phase, trouble.fault);
         return trouble.phase === 'other-account' ? 'stands' : 'slowly';
       default:
@@ -53,23 +55,15 @@ export function createWhole(of: {
     parts.write(() => parts.journal.write('renew', { code: trouble.fault.code }));
     // Another request of ours found the same before, and the id that it asked under is gone.
     if (as !== undefined && as.replicaId !== parts.state.identity.replicaId) return 'again';
-    if (renewals >= RENEWALS_MAX) {
-      session.signal('blocked', trouble.fault);
-      return 'slowly';
+    if (trouble.next === 'renew') {
+      if (renewals >= RENEWALS_MAX) {
+        session.signal('blocked', trouble.fault);
+        return 'slowly';
+      }
+      renewals += 1;
     }
-    renewals += 1;
     parts.state.renewReplicaId();
     return 'again';
-  };
-
-  /**
-   * A replica id is of the account that used it first (LG8). A file that was first shown with somebody else's credential has
-   * one that is his from then on: under it no work of its own account would ever leave (AC2).
-   */
-  const renewId = (trouble: Trouble, as: AskedAs | undefined): void => {
-    if (as !== undefined && as.replicaId !== parts.state.identity.replicaId) return;
-    parts.write(() => parts.journal.write('renew', { code: trouble.fault.code }));
-    parts.state.renewReplicaId();
   };
 
   return {
