@@ -2,7 +2,9 @@ import type { SeededRandom } from '@holdfast/replica/testing';
 import { checkStep } from './check-step.ts';
 import { BELIEF } from './plays-belief.ts';
 import { HOSTS } from './plays-hosts.ts';
+import { LEDGER } from './plays-ledger.ts';
 import { NETWORK, STALE_ANSWERS } from './plays-network.ts';
+import { OWN } from './plays-own.ts';
 import { PROMISES } from './plays-promises.ts';
 import { QUARRELS } from './plays-quarrels.ts';
 import { SENDING } from './plays-sending.ts';
@@ -35,6 +37,8 @@ export const PLAYS: readonly Play[] = [
   ...PROMISES,
   ...BELIEF,
   ...SENDING,
+  ...OWN,
+  ...LEDGER,
 ];
 
 /** One seed in four; never where something is not healed, or history may be cut. Drawn apart from the storm. */

@@ -24,6 +24,8 @@ export interface House {
   quotaBytes: number | null;
 }
 
+export type LedgerThrough = Required<TestLedgerOptions>['through'];
+
 /** The key that positions of the world's logs are signed with (DG4). */
 export const logKey = (): Uint8Array => new TextEncoder().encode('the log key of a world');
 
@@ -33,7 +35,7 @@ export function createWorldLedger(parts: {
   readonly folder: string;
   readonly platform: Platform;
   readonly schema: SchemaData;
-  readonly through?: Required<TestLedgerOptions>['through'];
+  readonly through?: LedgerThrough;
 }): WorldLedger {
   const house: House = { quotaBytes: null };
   const endpoint = createTestEndpoint(() =>

@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite';
 import { LIMITS } from '@holdfast/core';
 import type { Play } from './coda.ts';
 import { askLedger } from './probes.ts';
@@ -47,6 +48,25 @@ export const PROMISES: readonly Play[] = [
     },
   },
   {
+    name: 'told once it lasts',
+    invariant: 'I01',
+    play: async ({ ana, ...stage }) => {
+      const id = await stage.note();
+      stage.away(ana);
+      const counts: number[] = [];
+      const stopListening = ana.engine?.state.onChange(() => counts.push(countWaiting(ana.file)));
+      const before = countWaiting(ana.file);
+      stage.commit(ana, (tx) => tx.note.update(id as never, { votes: { by: 1 } }));
+      stopListening?.();
+      stage.expect(
+        counts.length > 0 && counts.every((count) => count === before + 1),
+        `a window was told of a commit with ${counts} of ${before + 1} in the file`,
+      );
+      await stage.back(ana);
+      await stage.rest();
+    },
+  },
+  {
     name: 'large edits',
     invariant: 'I28',
     play: async ({ ana, ben, world, ...stage }) => {
@@ -65,6 +85,14 @@ export const PROMISES: readonly Play[] = [
     },
   },
 ];
+
+/** How many commits the file holds, for whoever opens it beside the one who writes. */
+function countWaiting(file: string): number {
+  const database = new DatabaseSync(file, { readOnly: true });
+  const row = database.prepare('SELECT count(*) AS n FROM hf_outbox').get();
+  database.close();
+  return row?.['n'] as number;
+}
 
 /** PG1: the bytes of the page behind a version, as whoever asks for as much as he may is sent it. */
 async function readPage(world: World, { token }: StageDevice, after: number): Promise<number> {

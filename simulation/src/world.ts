@@ -8,7 +8,7 @@ import { createSimulatedDevice, type SimulatedDevice } from './device.ts';
 import { worldDigest } from './digest.ts';
 import { drawFaults, type FaultClass } from './fault-classes.ts';
 import type { Lasting } from './lasting.ts';
-import { createWorldLedger, type WorldLedger } from './ledger.ts';
+import { createWorldLedger, type LedgerThrough, type WorldLedger } from './ledger.ts';
 import { createTab, type Tab } from './tab.ts';
 
 /** Few entities, few fields, small value sets: most seeds clash (workloads that conflict often). */
@@ -57,7 +57,13 @@ const LOGS = ['main', 'side'];
 
 export function createWorld(
   seed: number,
-  options: { readonly devices?: number; readonly logs?: number; readonly faults?: readonly FaultClass[] } = {},
+  options: {
+    readonly devices?: number;
+    readonly logs?: number;
+    readonly faults?: readonly FaultClass[];
+    /** Stands between the ledger's store and each of its connections. */
+    readonly ledgerThrough?: LedgerThrough;
+  } = {},
 ): World {
   const random = createSeededRandom(seed);
   const time = createVirtualTime();
@@ -66,6 +72,7 @@ export function createWorld(
     folder: join(folder, 'ledger'),
     platform: { clock: time.clockFor({}), random: random.fork('ledger'), digest: worldDigest },
     schema: schemaData(worldSchema),
+    ...(options.ledgerThrough === undefined ? {} : { through: options.ledgerThrough }),
   });
   ledger.start();
   const faults = new Set(options.faults ?? drawFaults(random.fork('faults')));

@@ -57,7 +57,7 @@ export const WIRE_MUTATIONS: readonly Mutation[] = [
     name: 'account-not-compared',
     fault: 'One person’s unsent work is sent in the name of another.',
     file: 'packages/replica/src/engine/sync/handshake.ts',
-    find: "  if (answer.account !== parts.state.identity.account)\n    return { next: 'wait-whole', phase: 'other-account', fault: { code: 'other-account' } };\n",
+    find: "  if (answer.account !== parts.state.identity.account)\n    return { next: 'wait-whole', phase: 'other-account', fault: { code: 'other-account' }, isIdTaken: true };\n",
     replace: '',
     tests: ['packages/replica/src/engine/sync/sign-in.test.ts'],
   },
