@@ -41,36 +41,33 @@ export const LEDGER: readonly Play[] = [
       });
     },
   },
-  {
-    name: 'a ledger whose disk is full in the last moment',
-    invariant: 'I03',
-    play: (outer) => {
-      let failing = 0;
-      const failed = () => {
-        if (failing === 0) return false;
-        failing -= 1;
-        return true;
-      };
-      return inOwnWorld(
-        outer,
-        { ledgerThrough: (connection) => commitsOf(connection, failed) },
-        async ({ ana, ben, world, ...stage }) => {
+  ...(['full', 'silent'] as const).map(
+    (disk): Play => ({
+      name: `a ledger whose disk is ${disk} in the last moment`,
+      invariant: 'I03',
+      play: (outer) => {
+        const failing: Failing = { left: 0, isRunFirst: disk === 'silent' };
+        const ledgerThrough = (connection: DatabaseSync) => withCommits(connection, failing);
+        return inOwnWorld(outer, { ledgerThrough }, async ({ ana, ben, world, ...stage }) => {
           const id = await stage.note();
-          failing = 1;
+          failing.left = 1;
           const action = stage.commit(ana, (tx) => tx.note.update(id as never, { votes: { by: 1 } }));
-          await world.time.until(() => failing === 0, 5_000);
+          await world.time.until(() => failing.left === 0, 5_000);
           await world.time.advance(20);
           const isThere = stage.row(ben, id)?.['votes'] === 1;
-          stage.expect(
-            isThere || stage.outcome(ana, action) !== 'ordered',
-            'what could not be written was called accepted',
-          );
+          stage.expect(isThere || stage.outcome(ana, action) !== 'ordered', 'what was not written was called accepted');
+          if (disk === 'silent') {
+            // Nobody knows what is in the file until it is opened again.
+            world.ledger.kill();
+            world.ledger.start();
+            await world.time.advance(5_000);
+          }
           await stage.rest();
           stage.expect(stage.row(ben, id)?.['votes'] === 1, `one vote counts ${stage.row(ben, id)?.['votes']}`);
-        },
-      );
-    },
-  },
+        });
+      },
+    }),
+  ),
   {
     name: 'a ledger whose file was replaced while it ran',
     invariant: 'I03',
@@ -117,13 +114,24 @@ const filesOf = ({ ledger: { folder } }: World): readonly string[] =>
     .filter((name) => name.endsWith('.db'))
     .map((name) => join(folder, name));
 
-/** A connection whose COMMIT finds no space, as often as `fails` says so. */
-function commitsOf(connection: DatabaseSync, fails: () => boolean): DatabaseSync {
+interface Failing {
+  /** COMMITs that are to fail from now on. */
+  left: number;
+  /** It takes effect all the same, and the disk says that something went wrong. */
+  readonly isRunFirst: boolean;
+}
+
+const FULL_DISK = { errcode: 13 };
+const IO_ERROR = { errcode: 10 };
+
+function withCommits(connection: DatabaseSync, failing: Failing): DatabaseSync {
   const guarded = (statement: StatementSync): StatementSync =>
     overlaid(statement, {
       run: (...values: never[]) => {
-        if (fails()) throw Object.assign(new Error('database or disk is full'), { errcode: 13 });
-        return statement.run(...values);
+        if (failing.left === 0) return statement.run(...values);
+        failing.left -= 1;
+        if (failing.isRunFirst) statement.run(...values);
+        throw Object.assign(new Error('the disk failed'), failing.isRunFirst ? IO_ERROR : FULL_DISK);
       },
     });
   return overlaid(connection, {

@@ -2,9 +2,10 @@ import { type EventDraft, HEADERS, type StoredEvent } from '@holdfast/core';
 import { expect, test } from 'vitest';
 import { calmWorld, invariants } from './calm-world.fixture.ts';
 import { checkQuiet, checkStep } from './checkers.ts';
-import { hasCoda, PLAYS, playOne } from './coda.ts';
+import { hasCoda, PLAYS, type Play, playOne } from './coda.ts';
 import { removeFolder } from './ledger.ts';
 import { checkIntent } from './oracle-intent.ts';
+import { inOwnWorld } from './own-world.ts';
 import { probeLedger } from './probes.ts';
 import { createWorld, type World } from './world.ts';
 
@@ -152,6 +153,8 @@ test('[I12 I13] a play tells of an end that is not its end', async () => {
       await playOne(world, { ...quarrel, play: async (stage) => stage.expect(false, 'another end') }, world.random),
     ),
   ).toEqual(['I13']);
+  const own: Play['play'] = (stage) => inOwnWorld(stage, {}, async (inside) => inside.expect(false, 'another end'));
+  expect(invariants(await playOne(world, { ...quarrel, play: own }, world.random))).toEqual(['I13']);
   end();
   expect([1, 2, 3, 4, 5, 6, 7].filter((seed) => drawsCoda(seed))).toEqual([5, 6, 7]);
 });
