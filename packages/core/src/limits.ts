@@ -71,6 +71,10 @@ export const LIMITS = {
   liveQueriesMax: 1_000,
   /** Unanswered requests of one caller over a link. Beyond: the next one fails at once. */
   linkRequestsMax: 10_000,
+  /** A page says after so many messages of its host that it has heard them. */
+  linkHeardEvery: 16,
+  /** A page that has heard none of so many is told only what it asks for, until it has. */
+  linkUnheardMax: 64,
   /** A caller's own commits that are remembered until they are in the log (CM2). */
   ownCommitsKept: 1_000,
   /** Commits answered in one turn; the next one waits until sync and live queries had theirs. */

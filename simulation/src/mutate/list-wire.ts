@@ -77,4 +77,12 @@ export const WIRE_MUTATIONS: readonly Mutation[] = [
     replace: "if (log.stage !== 'visible' || log.repairing) return",
     tests: ['packages/replica/src/engine/sync/status.test.ts'],
   },
+  {
+    name: 'frozen-tab-is-told-all',
+    fault: 'A tab in the background hears nothing, and its host posts every change to it until memory is gone.',
+    file: 'packages/replica/src/host/live-run.ts',
+    find: 'watcher.isVisible && !watcher.isBehind',
+    replace: 'watcher.isVisible',
+    tests: ['packages/replica/src/host/live-queries.test.ts', 'simulation/src/tab.test.ts'],
+  },
 ];

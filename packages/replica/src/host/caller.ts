@@ -15,7 +15,8 @@ import {
 } from '../link/messages.ts';
 import type { Status } from '../link/status.ts';
 import type { HostSync } from './host.ts';
-import type { LiveQueries, LiveRows, Watcher } from './live-queries.ts';
+import type { LiveQueries } from './live-queries.ts';
+import type { LiveRows, Watcher } from './live-run.ts';
 import type { Observe } from './observe.ts';
 import type { QueryRunner } from './query-runner.ts';
 import type { Waiters } from './waiters.ts';
@@ -50,9 +51,18 @@ export class Caller implements Channel, Watcher {
   readonly #own = new Set<string>();
   #isOpen = true;
   #commitsInTurn = 0;
+  /** Told, and not said to be heard. */
+  #unheard = 0;
+  /** News that wait until he has heard the rest: the newest of each kind. */
+  readonly #news = new Map<Tell['tell'], Tell>();
   /** What he knows can be taken back, as text. Null: what his own commit made him believe, which may be so no more. */
   #knownUndo: string | null = null;
   isVisible = true;
+
+  /** LK3: his thread is busy, or his tab is frozen. Told of is what he asks for; the rest once, as it is then. */
+  get isBehind(): boolean {
+    return this.#unheard >= LIMITS.linkUnheardMax;
+  }
 
   constructor(parts: CallerParts) {
     this.#parts = parts;
@@ -70,6 +80,8 @@ export class Caller implements Channel, Watcher {
       case 'visible':
         this.isVisible = ask.isVisible;
         return ask.isVisible ? this.#parts.live.looked() : undefined;
+      case 'heard':
+        return this.#heard(ask.tells);
       case 'cancel':
         return this.#endWait(ask.id);
       default:
@@ -86,8 +98,25 @@ export class Caller implements Channel, Watcher {
     this.#parts.left(this);
   }
 
-  tell(tell: Tell): void {
-    if (this.#isOpen) this.#parts.events.tell(tell);
+  /** What he did not ask for. Only the newest of a kind counts. */
+  news(tell: Extract<Tell, { tell: 'status' | 'undo' | 'types' | 'desk' }>): void {
+    if (this.isBehind) this.#news.set(tell.tell, tell);
+    else this.#tell(tell);
+  }
+
+  #tell(tell: Tell): void {
+    if (!this.#isOpen) return;
+    this.#unheard += 1;
+    this.#news.delete(tell.tell);
+    this.#parts.events.tell(tell);
+  }
+
+  #heard(tells: number): void {
+    const wasBehind = this.isBehind;
+    this.#unheard = Math.max(0, this.#unheard - tells);
+    if (!wasBehind || this.isBehind) return;
+    for (const tell of [...this.#news.values()]) this.#tell(tell);
+    this.#parts.live.looked();
   }
 
   /**
@@ -99,7 +128,7 @@ export class Caller implements Channel, Watcher {
       if (!this.#isOpen) return;
       const welcome = facts();
       this.#knowsUndo(welcome.undo);
-      this.tell({ tell: 'welcome', protocol: LINK_PROTOCOL, ...welcome });
+      this.#tell({ tell: 'welcome', protocol: LINK_PROTOCOL, ...welcome });
     };
     // A host whose file is gone by then has nothing to say: whoever came is told that, and looks for the next one.
     void Promise.resolve()
@@ -108,7 +137,7 @@ export class Caller implements Channel, Watcher {
   }
 
   undo(undo: UndoState): void {
-    if (this.#knowsUndo(undo)) this.tell({ tell: 'undo', undo });
+    if (this.#knowsUndo(undo)) this.news({ tell: 'undo', undo });
   }
 
   /** True: it is news to him. */
@@ -127,7 +156,7 @@ export class Caller implements Channel, Watcher {
 
   end(fault: Fault): void {
     if (!this.#isOpen) return;
-    this.tell({ tell: 'end', fault });
+    this.#tell({ tell: 'end', fault });
     this.close();
     this.#parts.events.closed();
   }
@@ -139,11 +168,11 @@ export class Caller implements Channel, Watcher {
   // ── live queries ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   rows(key: string, result: LiveRows): void {
-    this.tell({ tell: 'rows', key, ...result });
+    this.#tell({ tell: 'rows', key, ...result });
   }
 
   failing(key: string, fault: Fault): void {
-    this.tell({ tell: 'failing', key, fault });
+    this.#tell({ tell: 'failing', key, fault });
   }
 
   // ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,17 +189,17 @@ export class Caller implements Channel, Watcher {
   }
 
   #say(id: string, value: unknown): void {
-    this.tell({ tell: 'answer', id, value });
+    this.#tell({ tell: 'answer', id, value });
   }
 
   #refuse(id: string, fault: Fault): void {
-    this.tell({ tell: 'no', id, fault });
+    this.#tell({ tell: 'no', id, fault });
     if (fault.code === 'outranked') this.#parts.outranked(fault);
   }
 
   /** Whoever asked for what changes it finds it changed when he is answered. */
   #tellStatus(): void {
-    this.tell({ tell: 'status', status: this.#parts.status() });
+    this.#tell({ tell: 'status', status: this.#parts.status() });
   }
 
   #wait(id: string, end: () => void): typeof LATER {
@@ -199,7 +228,7 @@ export class Caller implements Channel, Watcher {
     },
 
     shown: ({ id }) => {
-      this.#parts.live.whenShown(() => this.#say(id, null));
+      this.#parts.live.whenShown(this, () => this.#say(id, null));
       return LATER;
     },
 

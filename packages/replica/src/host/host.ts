@@ -3,7 +3,7 @@ import { FaultError } from '../engine/fault-error.ts';
 import type { LocalChange, ReplicaState } from '../engine/replica-state.ts';
 import type { EntityModel } from '../engine/schema-model.ts';
 import type { SyncEngine } from '../engine/sync/sync-engine.ts';
-import type { ChannelEvents, OpenChannel, Tell } from '../link/messages.ts';
+import type { ChannelEvents, OpenChannel } from '../link/messages.ts';
 import type { Status } from '../link/status.ts';
 import { Caller } from './caller.ts';
 import { type HostPlace, publicStatus } from './host-status.ts';
@@ -72,8 +72,8 @@ export function openHost(parts: HostParts): Host {
   let isUndoDue = false;
   let closing: Promise<void> | null = null;
 
-  const tellAll = (tell: Tell) => {
-    for (const caller of callers) caller.tell(tell);
+  const tellAll = (tell: Parameters<Caller['news']>[0]) => {
+    for (const caller of callers) caller.news(tell);
   };
   const tellUndo = () => {
     isUndoDue = false;

@@ -1,4 +1,4 @@
-import type { RecordedChange } from '@holdfast/core';
+import { LIMITS, type RecordedChange } from '@holdfast/core';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { nodePlatform } from '../adapters/node/platform.ts';
 import { callerIds } from '../client/caller-ids.ts';
@@ -158,6 +158,100 @@ test('[LQ1] whoever asks for what runs already gets its rows at once, without a 
   expect(rowsTold('theirs', other)[0]).toMatchObject({ patch: { set: [[0, ['a']]] } });
   expect(rowsTold('again')[0]?.columns).toHaveLength(1);
   expect(rowsTold('else')[0]?.patch.length).toBe(0);
+});
+
+test('[LK3 LQ6 F59] a page that hears nothing is told a bounded number of times, and what is so once it hears', () => {
+  const other: Tell[] = [];
+  const quick = connect(other);
+  const sql = 'SELECT id FROM issue ORDER BY id';
+  live('all', sql);
+  live('own', 'SELECT id, title FROM issue ORDER BY id');
+  quick.send({ ask: 'live', key: 'all', sql, parameters: [] });
+  let heard = 0;
+  for (let at = 100; at < 400; at += 1) {
+    write(create(`i${at}`, 'x'));
+    turn();
+    quick.send({ ask: 'heard', tells: other.length - heard });
+    heard = other.length;
+  }
+  expect(rowsTold('all', other).at(-1)?.patch.length).toBe(300);
+  expect(rowsTold('all', other).length).toBeGreaterThan(300);
+  // What it asks for is told to it all the same, but that its queries show its commits only when they do.
+  channel.send({
+    ask: 'commit',
+    id: newId(),
+    log: 'main',
+    label: 'more',
+    changes: [create('i400', 'x')],
+    seen: [],
+    reads: [],
+  });
+  channel.send({ ask: 'shown', id: 's', seq: 0 });
+  turn();
+  const isShown = () => told.some((tell) => tell.tell === 'answer' && tell.id === 's');
+  expect(isShown()).toBe(false);
+  expect(told.length).toBeLessThan(LIMITS.linkUnheardMax + 3);
+  const [last, lastOwn] = [rowsTold('all').at(-1), rowsTold('own').at(-1)];
+  const before = told.length;
+  channel.send({ ask: 'heard', tells: LIMITS.linkUnheardMax });
+  turn();
+  expect(rowsTold('all').slice(rowsTold('all').indexOf(last as never) + 1)).toMatchObject([
+    { patch: { length: 301, set: expect.objectContaining({ length: 301 - (last?.patch.length ?? 0) }) } },
+  ]);
+  expect(rowsTold('own').slice(rowsTold('own').indexOf(lastOwn as never) + 1)).toHaveLength(1);
+  expect(isShown()).toBe(true);
+  const news = told.slice(before).filter(({ tell }) => tell !== 'rows' && tell !== 'answer');
+  expect(news).toMatchObject([
+    { tell: 'status', status: { unsent: 301 } },
+    { tell: 'undo', undo: { can: true, label: 'more' } },
+  ]);
+});
+
+test('[LK3 LQ6] who looked away and back is told what others were told meanwhile, in one patch to the rows that it has', () => {
+  const other = connect([]);
+  const sql = 'SELECT id FROM issue ORDER BY id';
+  for (const of of [channel, other]) of.send({ ask: 'live', key: 'all', sql, parameters: [] });
+  write(create('a', 'A'));
+  turn();
+  channel.send({ ask: 'visible', isVisible: false });
+  const seen = rowsTold('all').length;
+  for (const id of ['b', 'c']) {
+    write(create(id, 'x'));
+    turn();
+  }
+  expect(rowsTold('all')).toHaveLength(seen);
+  const before = made.runs();
+  channel.send({ ask: 'visible', isVisible: true });
+  turn();
+  expect(made.runs()).toBe(before);
+  const [, ...since] = rowsTold('all').slice(seen - 1);
+  expect(since).toMatchObject([
+    {
+      patch: {
+        length: 3,
+        set: [
+          [1, ['b']],
+          [2, ['c']],
+        ],
+      },
+    },
+  ]);
+  expect(since[0]).not.toHaveProperty('columns');
+});
+
+test('[LQ6 LQ1] who comes while a query fails gets its last rows, and the next ones when it works again', () => {
+  const sql = 'SELECT json(title) AS j FROM issue ORDER BY id';
+  write(create('a', '1'));
+  live('first', sql);
+  write(create('b', '{'));
+  turn();
+  const other: Tell[] = [];
+  connect(other).send({ ask: 'live', key: 'theirs', sql, parameters: [] });
+  expect(rowsTold('theirs', other)).toMatchObject([{ columns: [{ name: 'j' }], patch: { set: [[0, ['1']]] } }]);
+  expect(other.at(-1)).toMatchObject({ tell: 'failing', key: 'theirs' });
+  write(set('b', { title: '2' }));
+  turn();
+  expect(rowsTold('theirs', other).at(-1)?.patch).toEqual({ length: 2, set: [[1, ['2']]] });
 });
 
 test('[LQ2] a result names the local sequence that it includes, and never an earlier one', () => {

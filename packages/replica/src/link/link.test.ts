@@ -79,6 +79,25 @@ function moved(reopenMs: readonly number[]) {
   };
 }
 
+test('[LK3] a page says what it has heard, by so many messages, and begins anew with every host', () => {
+  const { hosts, welcome, dieAfter, fire } = moved([1]);
+  const heard = () => hosts.at(-1)?.asked.filter((ask) => ask === 'heard').length;
+  const hear = (times: number) => {
+    for (let told = 0; told < times; told += 1) welcome();
+  };
+  hear(LIMITS.linkHeardEvery - 1);
+  expect(heard()).toBe(0);
+  welcome();
+  expect(heard()).toBe(1);
+  hear(LIMITS.linkHeardEvery - 1);
+  dieAfter(1);
+  fire(1);
+  hear(LIMITS.linkHeardEvery - 1);
+  expect(heard()).toBe(0);
+  welcome();
+  expect(heard()).toBe(1);
+});
+
 test('[LK2] each host has the whole bound to answer; between two hosts none runs', async () => {
   const { link, hosts, waits, fire, dieAfter } = moved([7]);
   const asking = codeOf(link.request('desk', {}));

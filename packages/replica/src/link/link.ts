@@ -84,6 +84,8 @@ export class Link {
   /** Counts channels: what an older one still delivers is ignored. */
   #generation = 0;
   #tries = 0;
+  /** Told by this host, and not yet said to be heard. */
+  #heard = 0;
   /** When the host that is there, or was there last, said welcome. */
   #welcomedAtMs: number | null = null;
   #stopReopening: (() => void) | null = null;
@@ -162,12 +164,15 @@ export class Link {
     const isCurrent = () => generation === this.#generation && this.#end === null;
     const events: ChannelEvents = {
       tell: (tell) => {
-        if (isCurrent()) this.#told(tell);
+        if (!isCurrent()) return;
+        this.#hear();
+        this.#told(tell);
       },
       closed: () => {
         if (isCurrent()) this.#lost({ code: 'no-owner' });
       },
     };
+    this.#heard = 0;
     this.#channel = this.#parts.open(events);
     if (!this.#isVisible) this.#channel.send({ ask: 'visible', isVisible: false });
     for (const { ask } of [...this.#lives.values()]) this.#channel?.send(ask);
@@ -219,6 +224,14 @@ export class Link {
     this.#lives.clear();
     for (const listener of this.#listeners) listener.ended?.(fault);
     this.#listeners.clear();
+  }
+
+  /** LK3: a host that hears nothing of it tells less. */
+  #hear(): void {
+    this.#heard += 1;
+    if (this.#heard < LIMITS.linkHeardEvery) return;
+    this.#channel?.send({ ask: 'heard', tells: this.#heard });
+    this.#heard = 0;
   }
 
   #told(tell: Tell): void {

@@ -158,6 +158,8 @@ export type Ask =
   | { readonly ask: 'drop'; readonly key: string }
   /** Whether anybody looks: while nobody does, live queries wait (LQ6). */
   | { readonly ask: 'visible'; readonly isVisible: boolean }
+  /** So many messages more were heard, told by `linkHeardEvery`: who is told and never says so is behind (LK3). */
+  | { readonly ask: 'heard'; readonly tells: number }
   /** The caller does not wait any longer. What was asked for goes on. */
   | { readonly ask: 'cancel'; readonly id: string };
 
