@@ -25,12 +25,13 @@ export const FAULTS = [
   'kill',
   'power-cut',
   'disk-full',
+  'freeze',
   'rewind',
 ] as const;
 export type FaultClass = (typeof FAULTS)[number];
 
-/** Only worlds that are asked for it have these. A backup that is put back ends most of what else could happen. */
-const ON_REQUEST: ReadonlySet<FaultClass> = new Set(['rewind']);
+/** How likely a world has it. A backup that is put back ends much of what else could happen, and of what can be checked. */
+const chanceOf = (fault: FaultClass): number => (fault === 'rewind' ? 1 / 16 : 0.45);
 
 export const drawFaults = (random: SeededRandom): readonly FaultClass[] =>
-  FAULTS.filter((fault) => !ON_REQUEST.has(fault) && random.chance(0.45));
+  FAULTS.filter((fault) => random.chance(chanceOf(fault)));

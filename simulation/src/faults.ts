@@ -83,6 +83,8 @@ export function disturb(world: World, device: SimulatedDevice<WorldSchema>): voi
     case 'disk-full':
       device.disk.isFull = !device.disk.isFull;
       return;
+    case 'freeze':
+      return freeze(world);
     case 'rewind':
       return rewind(world);
   }
@@ -96,6 +98,14 @@ function tab(world: World): void {
       one.commit((tx) => tx.note.create({ title: 'one' }), world.random.pick(world.logs));
       one.kill();
     }
+  }
+}
+
+/** F51, LK3: a tab is frozen in the middle of what it does; the next time it is thawed. */
+function freeze(world: World): void {
+  for (const one of world.tabs) {
+    if (one.isFrozen) one.thaw();
+    else one.freeze();
   }
 }
 
@@ -131,6 +141,7 @@ export function heal(world: World): void {
   }
   for (const one of world.tabs) {
     one.open();
+    one.thaw();
     one.look();
   }
   world.trace.push('heal');

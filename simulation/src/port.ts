@@ -1,7 +1,8 @@
 import type { SeededRandom, VirtualTime } from '@holdfast/replica/testing';
 import type { Port } from '../../packages/replica/src/link/port.ts';
+import type { Thread } from './thread.ts';
 
-/** The two ends of a message channel on virtual time. Messages are cloned, come in their order, and none is lost. */
+/** The two ends of a message channel on virtual time. Messages are cloned, come in their order, and none is lost; a frozen page hears them late. */
 export interface PortPair {
   readonly page: Port;
   readonly host: Port;
@@ -9,12 +10,19 @@ export interface PortPair {
   kill(end: 'page' | 'host'): void;
 }
 
+export interface PortParts {
+  readonly time: VirtualTime;
+  readonly random: SeededRandom;
+  /** Where the page hears what was posted to it. */
+  readonly thread: Thread;
+}
+
 /** A message takes so long, in milliseconds. */
 const DELAYS_MS = [0, 0, 1, 3] as const;
 
 type Heard = Parameters<Port['addEventListener']>[0];
 
-export function createPortPair(time: VirtualTime, random: SeededRandom): PortPair {
+export function createPortPair({ time, random, thread }: PortParts): PortPair {
   const ends = { page: createEnd(), host: createEnd() };
   const over = (end: 'page' | 'host') => (end === 'page' ? 'host' : 'page');
   const arrivesAtMs = { page: 0, host: 0 };
@@ -22,9 +30,10 @@ export function createPortPair(time: VirtualTime, random: SeededRandom): PortPai
   const send = (from: 'page' | 'host', type: Heard, data?: unknown): void => {
     const to = over(from);
     arrivesAtMs[to] = Math.max(arrivesAtMs[to], time.elapsedMs + random.pick(DELAYS_MS));
-    time.at(arrivesAtMs[to] - time.elapsedMs, () => {
+    const hear = () => {
       if (!ends[to].isOver) ends[to].hear(type, data);
-    });
+    };
+    time.at(arrivesAtMs[to] - time.elapsedMs, to === 'page' ? () => thread.run(hear) : hear);
   };
   const close = (end: 'page' | 'host'): void => {
     if (ends[end].isOver) return;

@@ -1,5 +1,5 @@
-import { schemaData } from '@holdfast/core';
-import type { DeviceClock, SeededRandom, VirtualTime } from '@holdfast/replica/testing';
+import { type Clock, LIMITS, schemaData } from '@holdfast/core';
+import type { SeededRandom, VirtualTime } from '@holdfast/replica/testing';
 import type { EngineDevice } from '@holdfast/replica/testing/engine';
 import { LinkedReplica } from '../../packages/replica/src/client/linked-replica.ts';
 import type { Live } from '../../packages/replica/src/client/live.ts';
@@ -12,6 +12,7 @@ import type { Status } from '../../packages/replica/src/link/status.ts';
 import type { SimulatedDevice } from './device.ts';
 import { worldDigest } from './digest.ts';
 import { createPortPair, type PortPair } from './port.ts';
+import { clockOn, createThread, type Thread } from './thread.ts';
 import type { WorldSchema } from './world.ts';
 
 /** One life of a tab: the public client on a link, over a message port to whatever host its device runs at the moment. */
@@ -26,6 +27,11 @@ export interface Page {
   readonly waiting: Set<string>;
   /** The engines whose host has welcomed it, as long as it has heard nothing else. */
   readonly servedBy: EngineDevice | null;
+  readonly thread: Thread;
+  /** Its timers, which wait while it is frozen. */
+  readonly clock: Clock;
+  /** LK3: told without having been asked for, since it heard anything last. */
+  readonly unheard: number;
   close(): void;
 }
 
@@ -43,6 +49,10 @@ export interface PageParts {
 }
 
 const REOPEN_MS = [10, 100, 1_000, 5_000, 5_000, 5_000];
+/** What a host tells by itself. */
+const UNASKED: ReadonlySet<string> = new Set(['rows', 'failing', 'status', 'undo', 'types', 'desk']);
+/** A page that hears nothing is told no more than this by itself: what it may be behind, and the newest of each kind. */
+export const UNHEARD_MAX = LIMITS.linkUnheardMax + UNASKED.size;
 /** A list that failed is asked for again after so long, as a person would press a button. */
 const LIST_AGAIN_MS = 1_000;
 const BEFORE: Status = {
@@ -57,7 +67,10 @@ const BEFORE: Status = {
 };
 
 export function openPage({ device, time, random, schema }: PageParts): Page {
-  const clock: DeviceClock = time.clockFor({});
+  const life = time.clockFor({});
+  const thread = createThread();
+  const clock = clockOn(life, thread);
+  let unheard = 0;
   const ports = new Set<PortPair>();
   let asked: EngineDevice | null = null;
   let servedBy: EngineDevice | null = null;
@@ -67,14 +80,29 @@ export function openPage({ device, time, random, schema }: PageParts): Page {
     const { engine } = device;
     asked = engine;
     servedBy = null;
-    const pair = createPortPair(time, random);
+    const pair = createPortPair({ time, random, thread });
     ports.add(pair);
     if (engine === null) pair.kill('host');
     else {
-      servePort(pair.host, hostOf(engine, device, random).openChannel);
+      const { openChannel } = hostOf(engine, device, random);
+      servePort(pair.host, (events) =>
+        openChannel({
+          ...events,
+          tell: (tell) => {
+            if (UNASKED.has(tell.tell)) unheard += 1;
+            events.tell(tell);
+          },
+        }),
+      );
       device.whenGone.add(() => pair.kill('host'));
     }
-    return openPortChannel(pair.page)(events);
+    return openPortChannel(pair.page)({
+      ...events,
+      tell: (tell) => {
+        unheard = 0;
+        events.tell(tell);
+      },
+    });
   };
   const link = new Link({ open, clock, reopenMs: REOPEN_MS });
   link.listen({
@@ -105,7 +133,7 @@ export function openPage({ device, time, random, schema }: PageParts): Page {
       (items) => {
         if (at === lists) desk = items;
       },
-      () => time.at(LIST_AGAIN_MS, () => (at === lists ? list() : undefined)),
+      () => clock.timer(LIST_AGAIN_MS, () => (at === lists ? list() : undefined)),
     );
   };
   replica.desk.subscribe(list);
@@ -121,9 +149,14 @@ export function openPage({ device, time, random, schema }: PageParts): Page {
     get servedBy() {
       return servedBy;
     },
+    thread,
+    clock,
+    get unheard() {
+      return unheard;
+    },
     close: () => {
       isOpen = false;
-      clock.stop();
+      life.stop();
       for (const pair of ports) pair.kill('page');
     },
   };

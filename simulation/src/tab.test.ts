@@ -30,6 +30,27 @@ test('[OB6 CM7 LK1] a person in a tab decides what waits, takes back and makes a
     expect([what, done[`${what} in a tab`]]).toEqual([what, expect.any(Number)]);
 });
 
+test('[LK3 F51 F59] a tab that is frozen while its host works on is told little, and shows everything once it is thawed', async () => {
+  const world = createWorld(8, { devices: 2, faults: [], logs: 1 });
+  const [device] = world.devices as [(typeof world.devices)[number]];
+  const tab = createTab({ device, time: world.time, random: createSeededRandom(8), schema: worldSchema });
+  tab.open();
+  await world.time.advance(5_000);
+  tab.freeze();
+  expect([tab.commit((tx) => tx.note.create({ title: 'one' }), 'main'), tab.act()]).toEqual([null, null]);
+  for (let written = 0; written < 200; written += 1) {
+    device.commit((tx) => tx.note.create({ title: `note ${written}` }));
+    await world.time.advance(1_000);
+  }
+  expect(tab.check().map(({ what }) => what.split(' ')[4])).toContain('rows');
+  tab.thaw();
+  await world.time.advance(30_000);
+  expect([tab.isServed, tab.check()]).toEqual([true, []]);
+  for (const one of world.devices) one.crash();
+  world.ledger.kill();
+  removeFolder(world.folder);
+});
+
 test('[CM5 I18 I25] a tab that shows something else, or waits for ever, is found', async () => {
   const world = createWorld(7, { devices: 2, faults: [], logs: 1 });
   const [device] = world.devices as [(typeof world.devices)[number]];

@@ -4,7 +4,7 @@ import { FaultError } from '../../packages/replica/src/engine/fault-error.ts';
 import type { Violation } from './checkers.ts';
 import type { SimulatedDevice } from './device.ts';
 import { notAsTheHost } from './tab-check.ts';
-import { openPage, type Page } from './tab-page.ts';
+import { openPage, type Page, UNHEARD_MAX } from './tab-page.ts';
 import { createTabPerson } from './tab-person.ts';
 import type { WorldSchema } from './world.ts';
 
@@ -31,6 +31,10 @@ export interface Tab {
   look(): void;
   /** It is gone in the middle of whatever it did; its host lives on. */
   kill(): void;
+  /** It hears nothing and does nothing, until it is thawed: then everything at once. */
+  freeze(): void;
+  thaw(): void;
+  readonly isFrozen: boolean;
   check(): readonly Violation[];
 }
 
@@ -53,7 +57,7 @@ export function createTab(parts: {
   const { device, time, random, schema } = parts;
   const unanswered = new Map<string, Asked>();
   const refused = new Set<string>();
-  const counts = { 'commits asked again': 0, 'commits repeated': 0, 'tabs killed': 0 };
+  const counts = { 'commits asked again': 0, 'commits repeated': 0, 'tabs killed': 0, 'tabs frozen': 0 };
   const flaws: Violation[] = [];
   const say = (invariant: string, what: string): Violation => ({ invariant, device: device.name, what });
   const person = createTabPerson({
@@ -82,7 +86,7 @@ export function createTab(parts: {
         } else {
           // Whether it was done, and when, nobody knows by now: later work may stand before it.
           device.waited.add(action);
-          time.at(1_000, () => (page === of && unanswered.has(action) ? ask(of, action, asked) : undefined));
+          of.clock.timer(1_000, () => (page === of && unanswered.has(action) ? ask(of, action, asked) : undefined));
         }
       },
     );
@@ -110,7 +114,7 @@ export function createTab(parts: {
       return unanswered.size;
     },
     commit: (build, log) => {
-      const recorded = page === null ? null : device.record(build);
+      const recorded = page === null || page.thread.isFrozen ? null : device.record(build);
       if (page === null || recorded === null) return null;
       const { actionId, changes, seen } = recorded;
       commits += 1;
@@ -138,7 +142,21 @@ export function createTab(parts: {
       page.close();
       page = null;
     },
-    act: () => (page === null ? null : person.act(page)),
+    freeze: () => {
+      if (page === null) return;
+      counts['tabs frozen'] += 1;
+      page.thread.freeze();
+    },
+    thaw: () => {
+      if (page === null) return;
+      if (page.unheard > UNHEARD_MAX)
+        flaws.push(say('I28', `a frozen tab was told ${page.unheard} things that it did not ask for`));
+      page.thread.thaw();
+    },
+    get isFrozen() {
+      return page?.thread.isFrozen === true;
+    },
+    act: () => (page === null || page.thread.isFrozen ? null : person.act(page)),
     look: () => page?.link.setVisible(true),
     check: () => {
       const { engine } = device;

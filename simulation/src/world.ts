@@ -95,11 +95,14 @@ export function createWorld(
   for (let at = 0; at < count; at += 1) addDevice(world, ACCOUNTS[at % ACCOUNTS.length] as string, `device-${at}`);
   for (const device of world.devices) device.start();
   const [first] = world.devices;
-  if (!(faults.has('tab') || faults.has('tab-people')) || first === undefined) return world;
+  if (!IN_TABS.some((fault) => faults.has(fault)) || first === undefined) return world;
   const tab = createTab({ device: first, time, random: random.fork('tab'), schema: worldSchema });
   tab.open();
   return Object.assign(world, { tabs: [tab] });
 }
+
+/** What happens in a tab of the first device. */
+const IN_TABS: readonly FaultClass[] = ['tab', 'tab-people', 'freeze'];
 
 export function addDevice(world: World, account: string, name: string): SimulatedDevice<WorldSchema> {
   const device = createSimulatedDevice({
