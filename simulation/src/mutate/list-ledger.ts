@@ -3,7 +3,10 @@ import type { Mutation } from './mutation.ts';
 const APPEND = 'packages/ledger/src/engine/append.ts';
 const OPERATION = 'packages/ledger/src/engine/judge-operation.ts';
 const IN_WORK = 'packages/ledger/src/engine/log-in-work.ts';
-const TESTS = ['packages/ledger/src/engine/append.test.ts'];
+const ONE_BY_ONE = 'packages/ledger/src/engine/append.test.ts';
+const IDENTITY = 'packages/ledger/src/engine/append-identity.test.ts';
+const MERGE = 'packages/ledger/src/engine/append-merge.test.ts';
+const CHECKS = 'packages/ledger/src/engine/append-checks.test.ts';
 
 /** Faults in the ledger: what it remembers, whom it lets write and read, and when it says "accepted". */
 export const LEDGER_MUTATIONS: readonly Mutation[] = [
@@ -13,7 +16,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: IN_WORK,
     find: 'return this.#byRequest.get(id) ?? this.read.byRequest.get(id);',
     replace: 'return this.#byRequest.get(id);',
-    tests: TESTS,
+    tests: [IDENTITY],
   },
   {
     name: 'action-lookup-skipped',
@@ -22,7 +25,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: IN_WORK,
     find: 'return this.#byAction.get(id) ?? this.read.byAction.get(id);',
     replace: 'return this.#byAction.get(id);',
-    tests: TESTS,
+    tests: [IDENTITY],
   },
   {
     name: 'event-id-not-remembered',
@@ -30,7 +33,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: OPERATION,
     find: "    if (event !== undefined) return refusal('event-id-reused', { event: id, version: event.version });\n",
     replace: '',
-    tests: TESTS,
+    tests: [IDENTITY],
   },
   {
     name: 'repeat-with-other-bytes',
@@ -38,7 +41,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: OPERATION,
     find: 'return read.isRead && remembered.identity === read.drafts.identity\n',
     replace: 'return read.isRead && remembered.identity !== null\n',
-    tests: TESTS,
+    tests: [IDENTITY],
   },
   {
     name: 'refused-leaves-half',
@@ -46,7 +49,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: OPERATION,
     find: '    if (isRefusal(judged)) {\n      log.undo();\n',
     replace: '    if (isRefusal(judged)) {\n',
-    tests: TESTS,
+    tests: [ONE_BY_ONE],
   },
   {
     name: 'needs-ignored',
@@ -54,7 +57,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: OPERATION,
     find: 'const need = operation.needs?.find((actionId) => !log.isAccepted(actionId));',
     replace: "const need = operation.needs?.find((actionId) => actionId === '' && !log.isAccepted(actionId));",
-    tests: TESTS,
+    tests: [MERGE],
   },
   {
     name: 'position-not-compared',
@@ -62,7 +65,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: APPEND,
     find: '  return chain === position.chain\n',
     replace: '  return chain === position.chain || position.version >= 0\n',
-    tests: TESTS,
+    tests: [CHECKS],
   },
   {
     name: 'clone-detection-off',
@@ -70,7 +73,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: APPEND,
     find: 'return asks.generation === known.generation && asks.instance !== known.instance\n',
     replace: 'return asks.generation === known.generation && asks.instance === undefined\n',
-    tests: [...TESTS, 'packages/ledger/src/engine/handshake.test.ts'],
+    tests: [CHECKS, 'packages/ledger/src/engine/handshake.test.ts'],
   },
   {
     name: 'old-generation-may-write',
@@ -78,7 +81,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: APPEND,
     find: "  if (asks.generation < known.generation) return refusedBy('stale-generation', { details });\n",
     replace: '',
-    tests: [...TESTS, 'packages/ledger/src/engine/handshake.test.ts'],
+    tests: [CHECKS, 'packages/ledger/src/engine/handshake.test.ts'],
   },
   {
     name: 'late-request-may-write',
@@ -86,7 +89,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: APPEND,
     find: 'const isLate = push.continues ? permit < highest : permit <= highest;',
     replace: 'const isLate = push.continues ? permit < highest : permit < 0;',
-    tests: TESTS,
+    tests: [CHECKS],
   },
   {
     name: 'fence-not-raised',
@@ -95,7 +98,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     find: '    file.sql.putReplica.run(replica, account, generation, instance, at, at, null, null);\n',
     replace:
       '    if (known === undefined) file.sql.putReplica.run(replica, account, generation, instance, at, at, null, null);\n',
-    tests: ['packages/ledger/src/stores/sqlite/sqlite.test.ts', ...TESTS],
+    tests: ['packages/ledger/src/stores/sqlite/sqlite.test.ts', CHECKS],
   },
   {
     name: 'history-change-not-told',
@@ -168,7 +171,7 @@ export const LEDGER_MUTATIONS: readonly Mutation[] = [
     file: 'packages/ledger/src/engine/create-engine.ts',
     find: "      if (actor.role === 'reader') return refuse(refusedBy('not-allowed'), vouch);\n",
     replace: '',
-    tests: ['tests/black-box.test.ts', ...TESTS],
+    tests: ['tests/black-box.test.ts', CHECKS],
   },
   {
     name: 'expired-credential-accepted',

@@ -146,3 +146,8 @@ export const refusalOf = (answered: Answered<unknown>): Refused => {
 };
 
 export const jsonOf = (value: unknown): Json => wire(value);
+
+/** The log as Ana reads it. */
+export const eventsOf = async (w: World, after = 0) => answerOf(await w.engine.events(ANA, REF, { after })).events;
+export const fieldsOf = async (w: World, id: string) =>
+  answerOf(await w.engine.entity(ANA, REF, { type: 'issue', id })).entity?.fields;
