@@ -53,7 +53,7 @@ function withWork(device: Device, ledger: TinyLedger): void {
   device.commit([{ do: 'update', entity: 'issue', id: 'i1', set: { title: 'B' } }], { label: 'Rename' });
 }
 
-test.each(HOWS)('[I01 I02 CM1] commit: %s, and the batch is whole or not at all', (_name, how) => {
+test.each(HOWS)('[I01 I02 CM1 F01] commit: %s, and the batch is whole or not at all', (_name, how) => {
   const ledger = newLedger();
   const report = crashEverywhere(
     {
@@ -91,7 +91,7 @@ function foreignWork(ledger: TinyLedger): void {
   ben.remove();
 }
 
-test.each(HOWS)('[I01 I02 IN1 IN4] ingest of a page: %s, and the page is whole or not at all', (_name, how) => {
+test.each(HOWS)('[I01 I02 IN1 IN4 F04] ingest of a page: %s, and the page is whole or not at all', (_name, how) => {
   const ledger = newLedger();
   const report = crashEverywhere(
     {
@@ -141,7 +141,7 @@ test.each(HOWS)('[I01 I02 OB3] a conflict that a person decides: %s, and nothing
   expect(report.left).toEqual(how.isRunFirst === true ? [0, 1, 2] : [0, 1]);
 });
 
-test.each(HOWS)('[I01 I02 MG5] a conflict that is rebased: %s, and nothing is half judged', (_name, how) => {
+test.each(HOWS)('[I01 I02 MG5 F05] a conflict that is rebased: %s, and nothing is half judged', (_name, how) => {
   const report = crashEverywhere(conflictScene('merges'), how);
   expect(report.problems).toEqual([]);
   expect(report.left).toEqual(how.isRunFirst === true ? [0, 1, 2] : [0, 1]);

@@ -35,7 +35,7 @@ export interface NodeHostOptions {
  * Hosts a replica in this process: lock, file, engine, sync.
  *
  * Throws `FaultError`: `replica-in-use` with the holder's pid, `replica-too-new`, `replica-damaged`, `other-account`,
- * `storage-full`, `engine-fault`. The file stays where it is, whatever is wrong with it, and its lock is let go.
+ * `storage-full`, `bad-setting`, `engine-fault`. The file stays where it is, whatever is wrong with it, and its lock is let go.
  */
 export function openNodeHost(options: NodeHostOptions): ComposedHost {
   const platform = options.platform ?? nodePlatform;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { bytesToHex, canonical, type Database, type Digest } from '@holdfast/core';
 import { openNodeDatabase } from '../adapters/node/database.ts';
 import type { WorkspaceOnDevice } from '../client/client.ts';
+import { FaultError } from '../engine/fault-error.ts';
 import { APPLICATION_ID } from '../engine/file.ts';
 
 /** The replica files of one folder. A name tells nothing: it is a hash of whose the replica is. */
@@ -19,9 +20,14 @@ export function replicaFile(folder: string, owner: ReplicaOwner, digest: Digest)
   return join(folder, `${name}${ENDING}`);
 }
 
-/** Only its owner may look into it. */
+/** Only its owner may look into it. Throws `FaultError` `bad-setting` where no folder can be. */
 export function makeFolder(folder: string): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new FaultError({ code: 'bad-setting', facts: { reason: `nothing can be kept in dir (${reason})` } });
+  }
 }
 
 /** What this account has here, read without taking anything over. A file that cannot be read is left out. */

@@ -228,7 +228,7 @@ test('[LG8] a stale permit number is answered with a new permit at once, for the
   expect(second!.headers[HEADERS.permit]).not.toBe(first!.headers[HEADERS.permit]);
 });
 
-test('[IN3] a page that does not continue our chain is fetched once more past all caches, and that one counts', async () => {
+test('[IN3 F79] a page that does not continue our chain is fetched once more past all caches, and that one counts', async () => {
   ana.network.rules.offline = true;
   ana.network.cut();
   ben.create('unseen');
