@@ -1,9 +1,11 @@
+import { LIMITS } from '@holdfast/core';
 import { tamper } from '@holdfast/replica/testing/engine';
 import { checkStep } from './check-step.ts';
 import type { Play } from './coda.ts';
 import { rewind } from './file-faults.ts';
 import { inOwnWorld } from './own-world.ts';
 import { changed, kindOf } from './plays-network.ts';
+import { unanswered } from './plays-stalls.ts';
 
 /** What leaves a mark on whoever goes through it: rows that went wrong, and a ledger that has lost its last hour. */
 export const OWN: readonly Play[] = [
@@ -31,6 +33,39 @@ export const OWN: readonly Play[] = [
         ben.engine?.sync.kick('online');
         await stage.rest();
         stage.expect(stage.row(ana, id)?.['votes'] === 1, `one vote counts ${stage.row(ana, id)?.['votes']}`);
+      }),
+  },
+  {
+    name: 'owed for longer than anything else is kept',
+    invariant: 'I21',
+    play: (outer) =>
+      inOwnWorld(outer, {}, async ({ ana, ben, world, ...stage }) => {
+        const id = await stage.note();
+        ana.meddler = unanswered('push');
+        stage.commit(ana, (tx) => tx.note.update(id as never, { votes: { by: 1 } }));
+        const owed = () => ana.engine?.coordinator.obligations.open().filter(({ class: of }) => of === 'push').length;
+        stage.expect(
+          await world.time.until(() => owed() === 1, 60_000),
+          'a push is never answered, and nothing is owed',
+        );
+        tamper(ana.engine?.state, MANY_REQUESTS);
+        ana.crash();
+        ana.clock.skewMs += WEEKS_MS;
+        ana.start();
+        await world.time.advance(20);
+        stage.expect(owed() === 1, 'what has been owed for weeks is forgotten');
+        const without = ana.engine?.database
+          .prepare(
+            'SELECT count(*) AS n FROM main.hf_obligation o WHERE NOT EXISTS (SELECT 1 FROM main.hf_permit p WHERE p.seq = o.permit)',
+          )
+          .get()?.['n'];
+        stage.expect(without === 0, `of ${without} requests whose answers are owed the record is gone`);
+        const kept = ana.engine?.database.prepare('SELECT count(*) AS n FROM main.hf_permit').get()?.['n'] as number;
+        stage.expect(kept < LIMITS.permitsKept + MORE, `${kept} records of requests are kept`);
+        ana.meddler = null;
+        ana.engine?.sync.kick('online');
+        await stage.rest();
+        stage.expect(stage.row(ben, id)?.['votes'] === 1, `one vote counts ${stage.row(ben, id)?.['votes']}`);
       }),
   },
   {
@@ -96,6 +131,23 @@ export const OWN: readonly Play[] = [
       }),
   },
 ];
+
+/** More than are kept. */
+const MORE = 20;
+const WEEKS_MS = 3 * LIMITS.permitsKeptMs;
+
+/** What a device has that has worked for long: requests that were answered, and others whose answers came late. */
+const MANY_REQUESTS = `
+  CREATE TEMP TABLE many AS WITH RECURSIVE many (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many
+    WHERE n < ${LIMITS.permitsKept + MORE}) SELECT n FROM many;
+  INSERT INTO main.hf_permit SELECT (SELECT max(seq) FROM main.hf_permit) + n, permit_id || '-' || n, log, generation,
+    (SELECT max(number) FROM main.hf_permit) + n, host_instance, owner_mode, class, command_id, boundary, state,
+    disposition, reason, issued_at, due_at, moved_at, ended_at FROM many, main.hf_permit
+    WHERE seq = (SELECT max(seq) FROM main.hf_permit WHERE state = 'released');
+  INSERT INTO main.hf_obligation SELECT (SELECT max(seq) FROM main.hf_obligation) + n, p.seq, p.generation, 'main', 'pull',
+    'refetch-from-committed-cursor', '', 'unknown', NULL, 'abandoned', 1, p.ended_at, p.ended_at, p.ended_at, '{}'
+    FROM many, main.hf_permit p WHERE p.seq = (SELECT max(seq) FROM main.hf_permit WHERE state = 'released');
+  DROP TABLE many;`;
 
 /** By then everybody has found that the ledger went away, and asked it again. */
 const NOTICED_MS = 10_000;

@@ -208,7 +208,7 @@ function holding(device: StageDevice, kind: string): () => void {
   return release;
 }
 
-const unanswered =
+export const unanswered =
   (...kinds: readonly string[]): Meddler =>
   (request, honest) =>
     !kinds.includes(kindOf(request.url))
