@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Json, LIMITS, type PushAnswer } from '@holdfast/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { newLog } from '../../../../../contract/src/ledger-store.ts';
+import { newLog } from '../../../../../contract/src/ledger-store-rows.ts';
 import { createNodePlatform } from '../../adapters/node/platform.ts';
 import { Author, wire } from '../../engine/drafts.fixture.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';

@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Logger, Platform } from '@holdfast/core';
-import type { StoreUnderTest } from '../../../../../contract/src/ledger-store.ts';
+import type { StoreUnderTest } from '../../../../../contract/src/ledger-store-test.ts';
 import { createNodePlatform } from '../../adapters/node/platform.ts';
 import { openSqliteStore, type SqliteStoreOptions } from './store.ts';
 
