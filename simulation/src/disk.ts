@@ -34,6 +34,7 @@ export function onDisk(database: Database, disk: Disk): Database {
       return isWrite(sql) ? checked(statement, () => check(sql)) : statement;
     },
     prepareQuery: (sql) => database.prepareQuery(sql),
+    isInPlace: () => database.isInPlace(),
     function: (name, run) => database.function(name, run),
     get inTransaction() {
       return database.inTransaction;

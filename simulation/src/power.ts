@@ -54,6 +54,7 @@ export function watchSyncs(database: Database, synced: () => void): Database {
     },
     prepare: (sql) => database.prepare(sql),
     prepareQuery: (sql) => database.prepareQuery(sql),
+    isInPlace: () => database.isInPlace(),
     function: (name, run) => database.function(name, run),
     get inTransaction() {
       return database.inTransaction;

@@ -45,6 +45,11 @@ const EXPLAINED: Readonly<Record<string, Explained>> = {
     next: 'Run "holdfast replica doctor"; it says what is wrong and what is safe to do. Nothing was changed.',
     exitCode: EXIT.damageFound,
   },
+  'replica-gone': {
+    why: 'The file was removed, or another was put in its place, while this command had it open.',
+    next: 'Put the file back if it was moved, and run the command again.',
+    exitCode: EXIT.failed,
+  },
   'replica-too-new': {
     why: 'A newer version of Holdfast wrote this file.',
     next: 'Update this command. Nothing was changed.',

@@ -70,6 +70,7 @@ export type LocalFaultCode =
   | 'storage-full'
   | 'replica-in-use'
   | 'replica-damaged'
+  | 'replica-gone'
   | 'replica-too-new'
   | 'contended'
   | 'closed'
@@ -158,6 +159,7 @@ export const RECOVERY: Readonly<Record<FaultCode, Recovery>> = {
   'storage-full': 'tell',
   'replica-in-use': 'tell',
   'replica-damaged': 'stop',
+  'replica-gone': 'stop',
   'replica-too-new': 'stop',
   contended: 'tell',
   closed: 'tell',

@@ -42,6 +42,11 @@ export interface Database {
   /** Registers a deterministic scalar function. */
   function(name: string, run: (...values: readonly SqlValue[]) => SqlValue): void;
   readonly inTransaction: boolean;
+  /**
+   * F23: whether the file that is open still stands under its name. One that was removed or replaced takes writes without
+   * complaint, and keeps none. The adapter may look only every so often.
+   */
+  isInPlace(): boolean;
   close(): void;
 }
 

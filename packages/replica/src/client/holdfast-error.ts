@@ -109,6 +109,8 @@ const SENTENCES: Partial<Record<FaultCode, (facts: Facts) => string>> = {
       : `Process ${pid} has this replica open since ${since}. Stop it (kill ${pid}), or open with { takeOver: true }.`,
   'replica-too-new': () => 'A newer version wrote this replica. Update; nothing of it was touched.',
   'replica-damaged': ({ reason }) => `This replica is damaged: ${reason}. Run: holdfast replica doctor`,
+  'replica-gone': () =>
+    'The file of this replica was removed or replaced while it was open. This write was not kept; open it again.',
   'other-account': ({ account }) => `This replica belongs to ${account ?? 'another account'}. Nothing was sent.`,
   outranked: () => 'Another host has taken over this replica. This one ends.',
   'bad-setting': ({ reason }) => `This client cannot be made: ${reason}.`,

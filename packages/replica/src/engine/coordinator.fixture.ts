@@ -94,6 +94,7 @@ export function around(database: Database, wrap: Around): Database {
     exec: (sql) => database.exec(sql),
     prepare: (sql) => guard(database.prepare(sql)),
     prepareQuery: (sql) => database.prepareQuery(sql),
+    isInPlace: () => database.isInPlace(),
     function: (name, run) => database.function(name, run),
     get inTransaction() {
       return database.inTransaction;

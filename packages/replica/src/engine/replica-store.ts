@@ -239,8 +239,9 @@ export class ReplicaStore {
     }
   }
 
-  /** I22: a host that was outranked changes nothing. */
+  /** I22: a host that was outranked changes nothing. F23: nor does one whose file is another by now, or none. */
   #fence(): void {
+    if (!this.database.isInPlace()) throw new FaultError({ code: 'replica-gone' });
     const row = this.database.prepare('SELECT generation, host_instance FROM main.hf_coordinator WHERE one = 1').get();
     if (row?.['generation'] === this.generation && row['host_instance'] === this.hostInstance) return;
     throw new FaultError({ code: 'outranked', facts: { held: this.generation, newest: row?.['generation'] ?? null } });

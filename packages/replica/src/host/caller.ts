@@ -34,8 +34,8 @@ export interface CallerParts {
   readonly status: () => Status;
   /** Tells every caller, in a turn to come, what can be taken back, if it is other than what he knows. */
   readonly undoIsDue: () => void;
-  /** A newer host has the file: this one must not go on. */
-  readonly outranked: (fault: Fault) => void;
+  /** A newer host has the file, or nobody has it any more: this host must not go on. */
+  readonly mustEnd: (fault: Fault) => void;
   readonly left: (caller: Caller) => void;
 }
 
@@ -194,7 +194,7 @@ export class Caller implements Channel, Watcher {
 
   #refuse(id: string, fault: Fault): void {
     this.#tell({ tell: 'no', id, fault });
-    if (fault.code === 'outranked') this.#parts.outranked(fault);
+    if (fault.code === 'outranked' || fault.code === 'replica-gone') this.#parts.mustEnd(fault);
   }
 
   /** Whoever asked for what changes it finds it changed when he is answered. */

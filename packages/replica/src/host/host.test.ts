@@ -1,5 +1,7 @@
+import { copyFileSync, renameSync, rmSync } from 'node:fs';
 import { uuidv7 } from '@holdfast/core';
 import { afterEach, expect, test } from 'vitest';
+import { openNodeDatabase } from '../adapters/node/database.ts';
 import { nodePlatform } from '../adapters/node/platform.ts';
 import { Link } from '../link/link.ts';
 import { createVirtualTime } from '../testing/virtual-time.ts';
@@ -13,7 +15,7 @@ afterEach(async () => {
 
 /** A host of this file, and a commit at it. */
 function hostOf(file: string) {
-  const made = openTestHost({ file });
+  const made = openTestHost({ file, database: openNodeDatabase({ file, lookEveryMs: 0 }) });
   opened.push(made);
   const link = new Link({ open: made.host.openChannel, clock: nodePlatform.clock });
   link.start();
@@ -72,6 +74,36 @@ test('[I22 LK2] a host whose loop finds that it was outranked ends, also for cal
   first.host.sync.kick('manual');
   expect(await first.host.ended).toMatchObject({ code: 'outranked' });
 });
+
+test.each([
+  ['removed', (file: string) => rmSync(file)],
+  ['moved away', (file: string) => renameSync(file, `${file}.old`)],
+  [
+    'replaced by a copy of itself',
+    (file: string) => {
+      copyFileSync(file, `${file}.new`);
+      renameSync(`${file}.new`, file);
+    },
+  ],
+])(
+  '[F23 F35 P1] where the file was %s no commit resolves any more, and the host ends, also for who only reads',
+  async (_, harm) => {
+    const file = newFile();
+    const { host, commit } = hostOf(file);
+    await commit();
+    harm(file);
+    await expect(commit()).rejects.toMatchObject({ fault: { code: 'replica-gone' } });
+    expect(await host.ended).toMatchObject({ code: 'replica-gone' });
+    expect(host.status).toMatchObject({ phase: 'stopped', reason: 'replica-gone' });
+
+    const other = newFile();
+    const reader = hostOf(other);
+    await reader.commit();
+    harm(other);
+    reader.host.sync.kick('manual');
+    expect(await reader.host.ended).toMatchObject({ code: 'replica-gone' });
+  },
+);
 
 test('[F13 CM2] a commit that is durable resolves, whatever fails in telling of it; and it is told later', async () => {
   const time = createVirtualTime();

@@ -113,8 +113,10 @@ export function openHost(parts: HostParts): Host {
     sync.subscribe((status) => {
       tellAll({ tell: 'status', status: publicStatus(status, parts.place) });
       // Its loop has found it out. Who only reads never would, and what he sees would stay as it is for ever.
-      if (status.phase === 'stopped' && status.reason !== null && OUTRANKED.has(status.reason.code))
-        endBy({ ...status.reason, code: 'outranked' });
+      if (status.phase !== 'stopped' || status.reason === null) return;
+      const { reason } = status;
+      if (OUTRANKED.has(reason.code)) endBy({ ...reason, code: 'outranked' });
+      else if (reason.code === 'replica-gone') endBy(reason);
     }),
   ];
 
@@ -173,7 +175,7 @@ export function openHost(parts: HostParts): Host {
         inspect: () => ({ ...factsOf(state), ...parts.inspect?.() }),
         status: statusNow,
         undoIsDue: tellUndoSoon,
-        outranked: endBy,
+        mustEnd: endBy,
         left: (one) => void callers.delete(one),
       });
       if (end !== null) {

@@ -69,8 +69,17 @@ interface Pending {
 const ONCE: ReadonlySet<string> = new Set(['resolve', 'discard', 'undo', 'redo']);
 /** Waits for the ledger or a person: no bound but the caller's own signal. */
 const UNBOUNDED: ReadonlySet<string> = new Set(['ordered', 'settle', 'pause']);
-/** There is no next host to ask: it would take the replica back from whoever has it, or could not open the file either. */
-const FINAL: ReadonlySet<FaultCode> = new Set(['outranked', 'replica-too-new', 'replica-damaged', 'other-account']);
+/**
+ * There is no next host to ask: it would take the replica back from whoever has it, could not open the file either, or
+ * would begin a new one without a word.
+ */
+const FINAL: ReadonlySet<FaultCode> = new Set([
+  'outranked',
+  'replica-too-new',
+  'replica-damaged',
+  'replica-gone',
+  'other-account',
+]);
 /** A host that was there for this long begins the delays anew; one that dies sooner is one more try of the same. */
 const LIVED_MS = 10_000;
 

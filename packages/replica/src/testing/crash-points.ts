@@ -139,6 +139,7 @@ export function crashingDatabase(inner: Database, plan: CrashPlan): Database {
     },
     prepare,
     prepareQuery: (sql) => inner.prepareQuery(sql),
+    isInPlace: () => inner.isInPlace(),
     function: (name, run) => inner.function(name, run),
     get inTransaction() {
       return inner.inTransaction;

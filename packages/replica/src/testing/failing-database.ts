@@ -72,6 +72,10 @@ export class FailingDatabase implements Database {
   get ran(): number {
     return this.#plan.ran;
   }
+  isInPlace(): boolean {
+    return this.#inner.isInPlace();
+  }
+
   get inTransaction(): boolean {
     return this.#inner.inTransaction;
   }

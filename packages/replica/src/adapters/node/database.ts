@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { Database, DatabaseFaultCode, SqlRow, SqlValue, Statement } from '@holdfast/core';
 import { DatabaseFault } from '../../engine/database-fault.ts';
@@ -16,15 +17,19 @@ export interface NodeDatabaseOptions {
   readonly statementsMax?: number;
   /** Milliseconds that SQLite waits for another process. */
   readonly busyMs?: number;
+  /** Whether the file stands under its name is looked at no more often than this, since a look costs a tenth of a commit. */
+  readonly lookEveryMs?: number;
 }
 
 const STATEMENTS_MAX = 500;
 const BUSY_MS = 5_000;
+const LOOK_EVERY_MS = 250;
 
 export function openNodeDatabase(options: NodeDatabaseOptions): Database {
   const connection = openConnection(options);
   const prepared = new Map<string, Statement>();
   const statementsMax = options.statementsMax ?? STATEMENTS_MAX;
+  const isInPlace = watchPlace(options);
 
   const prepare = (sql: string): Statement => {
     const known = prepared.get(sql);
@@ -47,6 +52,7 @@ export function openNodeDatabase(options: NodeDatabaseOptions): Database {
     get inTransaction() {
       return connection.isOpen && connection.isTransaction;
     },
+    isInPlace,
     close: () => {
       prepared.clear();
       if (connection.isOpen) connection.close();
@@ -60,6 +66,23 @@ function openConnection({ file, busyMs = BUSY_MS }: NodeDatabaseOptions): Databa
     opened.exec(`PRAGMA busy_timeout=${busyMs}`);
     return opened;
   });
+}
+
+/** Once it was gone it stays gone: what was written meanwhile is not in the file that may be put back. */
+function watchPlace({ file, lookEveryMs = LOOK_EVERY_MS }: NodeDatabaseOptions): () => boolean {
+  if (file === ':memory:') return () => true;
+  const look = () => statSync(file, { throwIfNoEntry: false });
+  const opened = look();
+  let isThere = true;
+  let lookedAtMs = performance.now();
+  return () => {
+    const nowMs = performance.now();
+    if (!isThere || nowMs - lookedAtMs < lookEveryMs) return isThere;
+    lookedAtMs = nowMs;
+    const now = look();
+    isThere = now !== undefined && now.ino === opened?.ino && now.dev === opened.dev;
+    return isThere;
+  };
 }
 
 /** A class, and no closures: the engine runs several statements in every commit. */

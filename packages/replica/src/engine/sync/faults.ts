@@ -28,6 +28,11 @@ export function createFaults(of: {
       stop(fault);
       return null;
     }
+    if (fault.code === 'replica-gone') {
+      parts.logger('error', 'The replica file was removed or replaced; this host stops.', { log });
+      stop(fault);
+      return null;
+    }
     const isExpected = error instanceof FaultError;
     parts.logger(isExpected ? 'warn' : 'error', 'A sync loop failed, and starts again later.', {
       log,
