@@ -169,7 +169,7 @@ export async function probeLedger(
     if ((await isTaken(ask, request)) === true) found.push({ invariant, what: `ledger: ${what}` });
   }
   found.push(...(await whatIsRead(ask)), ...(await whatIsSaid(ask, { ...good(), known })));
-  found.push(...(await whatIsSigned(ask, token)));
+  found.push(...(await whatIsSigned(ask, good().token)));
   found.push(...(await whatStandsBeside(ask, good, of)), ...(await whoIsOutranked(ask, good, of)));
   // Under other ids it is the same work: it is taken as what it is (LG3).
   const again = { ...good(), operations: known.operations.map((one) => ({ ...one, requestId: uuid() })) };

@@ -150,6 +150,11 @@ test.each([
     'doubling, lateness, truncation, ledger-restart, skew, clone, yesterday, people, take-over, revoke',
     'who makes again, by its natural key, what was deleted before he fetched it, takes nothing back',
   ],
+  [
+    11000099,
+    'crash, partition, loss, doubling, skew, clone, people, sign-out, freeze',
+    'whoever probes the ledger asks with a session that lasts',
+  ],
   [25, 'disk-full', 'a push that is given up while its lane rests is asked about (PM7, PM12)'],
   [195, 'disk-full, lateness, people', 'a page of a state that came whole meanwhile is owed no more (PM7)'],
   [
