@@ -36,7 +36,7 @@ export const BELIEF: readonly Play[] = [
         };
         await stage.back(ana);
         // A socket would bring it by itself.
-        for (let waited = 0; waited < 10; waited += 1) {
+        for (let waited = 0; waited < 10 || (altered === 0 && waited < 90); waited += 1) {
           ana.network.cut();
           await world.time.advance(1_000);
         }
