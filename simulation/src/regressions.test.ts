@@ -155,6 +155,11 @@ test.each([
     'crash, partition, loss, doubling, skew, clone, people, sign-out, freeze',
     'whoever probes the ledger asks with a session that lasts',
   ],
+  [
+    11000231,
+    'crash, one-way, loss, truncation, clone, people, transfer, revoke, tab-people, kill',
+    'of work that is given up in the middle of a chain, what was built on it names nothing of itself (ST3)',
+  ],
   [25, 'disk-full', 'a push that is given up while its lane rests is asked about (PM7, PM12)'],
   [195, 'disk-full, lateness, people', 'a page of a state that came whole meanwhile is owed no more (PM7)'],
   [

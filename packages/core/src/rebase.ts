@@ -1,5 +1,6 @@
 import type { EntityFacts } from './entity-facts.ts';
 import type { EventDraft } from './events.ts';
+import { assert } from './faults.ts';
 import { foldChange } from './fold.ts';
 import type { Json, JsonObject } from './json.ts';
 import { type Decision, decide, type JudgedTheirs, type Line, readTheirs } from './rebase-event.ts';
@@ -176,7 +177,10 @@ class Run {
     const known = this.#chains.get(eventId);
     if (known !== undefined) return known;
     let anchor = eventId;
+    const passed = new Set<string>();
     for (let next = this.#request.priorOf?.(anchor); next !== undefined; next = this.#request.priorOf?.(anchor)) {
+      assert(!passed.has(next), `the chain below the event ${eventId} has no end`);
+      passed.add(next);
       anchor = next;
       const joined = this.#chains.get(anchor);
       if (joined !== undefined) return joined;

@@ -1,4 +1,4 @@
-import { counter, defineSchema, entity, LIMITS, oneOf, ref, schemaData, text } from '@holdfast/core';
+import { counter, defineSchema, type EventDraft, entity, LIMITS, oneOf, ref, schemaData, text } from '@holdfast/core';
 import { afterEach, describe, expect, test } from 'vitest';
 import { nodeDigest } from '../adapters/node/platform.ts';
 import { Device } from './device.fixture.ts';
@@ -166,6 +166,49 @@ describe('packs', () => {
 });
 
 describe('set aside', () => {
+  /** Each draft, and what it stands on, as places in the outbox. */
+  const standing = ({ database }: Device) => {
+    const rows = database.prepare('SELECT drafts FROM main.hf_outbox ORDER BY seq').all();
+    const drafts = rows.flatMap((row) => JSON.parse(row['drafts'] as string) as EventDraft[]);
+    return drafts.map(({ prior }) => (prior === undefined ? null : drafts.findIndex(({ id }) => id === prior)));
+  };
+
+  test.each([
+    [0, [null, 0, 1], { title: 'A', body: 'z', votes: 2 }],
+    [1, [null, 0, 1], { title: 'B', body: 'z', votes: 1 }],
+    [2, [null, 0, 1], { title: 'B', body: 'z', votes: 1 }],
+    [3, [null, 0, 1], { title: 'B', votes: 2 }],
+  ])(
+    '[ST3 ST2 P7] of four edits of one thing number %i is given up: each other stands on the one before it',
+    (at, stands, fields) => {
+      const { ledger, ana } = world();
+      const edits = [
+        ana.update('issue', 'i', { title: 'B' }),
+        ana.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }]),
+        ana.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }]),
+        ana.update('issue', 'i', { body: 'z' }),
+      ];
+      expect(ana.state.discard([edits[at] as string])).toMatchObject({ ok: true });
+      expect(standing(ana)).toEqual(stands);
+      ana.settle(ledger);
+      expect([ana.state.counts().unsent, ledger.entity('issue', 'i')?.fields]).toEqual([0, fields]);
+    },
+  );
+
+  test('[ST3 ST2] what waited for discarded work goes behind what was made since, and stands on that', () => {
+    const { ledger, ana, ben } = world();
+    const parked = ana.update('issue', 'i', { title: 'Ana' });
+    ana.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }]);
+    ben.update('issue', 'i', { title: 'Ben' });
+    ben.settle(ledger);
+    ana.settle(ledger);
+    ana.update('issue', 'i', { body: 'since' });
+    expect(ana.state.discard([parked])).toMatchObject({ ok: true });
+    expect(standing(ana)).toEqual([null, 0]);
+    ana.settle(ledger);
+    expect(ledger.entity('issue', 'i')?.fields).toEqual({ title: 'Ben', body: 'since', votes: 1 });
+  });
+
   test('[ST1] parked work leaves local state, whole on the desk, and its row says attention', () => {
     const { ledger, ana, ben } = world();
     const action = clash({ ledger, ana, ben });

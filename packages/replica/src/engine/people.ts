@@ -106,7 +106,7 @@ function resolveOne(parts: PeopleParts, entry: DeskRow, choice: Choice): void {
   if (choice === 'mine' && replacement !== undefined) keepLeftOut(store, row, replacement);
   carryUndoOver(parts, row.actionId, actionId, inverse());
   entities.flush();
-  parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, replacement), row);
+  parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, { replacement, dependents }), row);
 }
 
 /** Closes work without a batch in its place; what was made on it is judged again (ST3). */
@@ -116,7 +116,7 @@ function close(parts: PeopleParts, row: OutboxRow): readonly OutboxRow[] {
   outbox.closeAs(entities, row, { state: 'discarded' });
   store.database.prepare('DELETE FROM main.hf_undo WHERE action_id = ?').run(row.actionId);
   entities.flush();
-  parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, undefined), row);
+  parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, { replacement: undefined, dependents }), row);
   return dependents;
 }
 
@@ -154,15 +154,24 @@ function lastFieldsOf(store: ReplicaStore, log: string, type: string, id: string
 }
 
 /** What the dependents of a closed batch must know of it (ST3). */
-function resolvedBy({ entities, store }: PeopleParts, closed: OutboxRow, replacement: OutboxRow | undefined): Resolved {
+function resolvedBy(
+  { entities, store, outbox }: PeopleParts,
+  closed: OutboxRow,
+  of: { readonly replacement: OutboxRow | undefined; readonly dependents: readonly OutboxRow[] },
+): Resolved {
+  const { replacement } = of;
+  const moved = new Set(of.dependents.map(({ seq }) => seq));
   const on = (drafts: readonly EventDraft[], type: string, id: string) =>
     drafts.filter((draft) => draft.entityType === type && draft.entityId === id);
   const replacing = new Map<string, string | null>();
   for (const draft of closed.drafts) {
     const other = on(replacement?.drafts ?? [], draft.entityType, draft.entityId).at(-1);
-    // Where nothing takes its place, what was built on it stands on the newest pending work of the entity.
+    // Where nothing takes its place, what was built on it stands on the newest pending work of the entity that was not: it
+    // goes behind that, and a chain that named any of itself would have no end.
     const key = { log: closed.log, type: draft.entityType, id: draft.entityId };
-    replacing.set(draft.id, other?.id ?? entities.priorOf(entities.get(key)) ?? null);
+    const below = entities.get(key).base?.pending.findLast((seq) => !moved.has(seq));
+    const standing = below === undefined ? [] : on(outbox.bySeq(below)?.drafts ?? [], key.type, key.id);
+    replacing.set(draft.id, (other ?? standing.at(-1))?.id ?? null);
   }
   return {
     replacementOf: (eventId) => replacing.get(eventId),
