@@ -73,13 +73,17 @@ async function main(values: Asked): Promise<boolean> {
   };
   const seeds = seedsToRun(values, started);
   if (values.trace) for (const seed of seeds) tell(await runSeed(seed, { ...options, trace: say }));
-  else await createPool(...optionalNumber(values, 'workers')).run(seeds, options, tell);
+  else {
+    const [size] = optionalNumber(values, 'workers');
+    await createPool(size === undefined ? {} : { size }).run(seeds, options, tell);
+  }
   progress.clear();
 
   const failed = results.filter(({ violations }) => violations.length > 0).sort((a, b) => a.seed - b.seed);
   const smallest: Record<number, string> = {};
   if (!values['no-shrink'] && !values.trace)
-    for (const result of failed.slice(0, 5)) {
+    // Of one that came to no end here would be none either.
+    for (const result of failed.filter(({ steps }) => steps > 0).slice(0, 5)) {
       const shrunk = await shrink(result, options);
       smallest[result.seed] = replayCommand(result.seed, shrunk.options);
       say(`seed ${result.seed} still fails after ${shrunk.tries} tries as`);

@@ -2,40 +2,53 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { SeedOptions, SeedResult } from './run.ts';
 
-/** Runs seeds on every core. A worker that dies is a failure of its seed, and is replaced. */
+/** Runs seeds on every core. A worker that dies, or comes to no end, is a failure of its seed, and is replaced. */
 export interface Pool {
   /** Takes seeds until there is none; tells each result as it comes, in no order. */
   run(seeds: Iterator<number>, options: SeedOptions, tell: (result: SeedResult) => void): Promise<void>;
 }
 
-export function createPool(size = availableParallelism()): Pool {
+/** A world takes about a second. One that turns in a circle would turn for ever, and nobody would hear of it. */
+const HANGS_AFTER_MS = 10 * 60_000;
+
+export function createPool({
+  size = availableParallelism(),
+  hangsAfterMs = HANGS_AFTER_MS,
+  start = (): Worker => new Worker(new URL('worker.ts', import.meta.url)),
+} = {}): Pool {
   return {
     run: async (seeds, options, tell) => {
-      await Promise.all(Array.from({ length: size }, () => work(seeds, options, tell)));
+      const asked = { options, hangsAfterMs, start };
+      await Promise.all(Array.from({ length: size }, () => work(seeds, asked, tell)));
     },
   };
 }
 
-async function work(seeds: Iterator<number>, options: SeedOptions, tell: (result: SeedResult) => void): Promise<void> {
-  let worker = start();
+interface Asked {
+  readonly options: SeedOptions;
+  readonly hangsAfterMs: number;
+  readonly start: () => Worker;
+}
+
+async function work(seeds: Iterator<number>, asked: Asked, tell: (result: SeedResult) => void): Promise<void> {
+  let worker = asked.start();
   for (let next = seeds.next(); next.done !== true; next = seeds.next()) {
     const seed = next.value;
     try {
-      tell(await ask(worker, seed, options));
+      tell(await ask(worker, seed, asked));
     } catch (cause) {
       tell(died(seed, cause));
       await worker.terminate();
-      worker = start();
+      worker = asked.start();
     }
   }
   await worker.terminate();
 }
 
-const start = (): Worker => new Worker(new URL('worker.ts', import.meta.url));
-
-function ask(worker: Worker, seed: number, options: SeedOptions): Promise<SeedResult> {
+function ask(worker: Worker, seed: number, { options, hangsAfterMs }: Asked): Promise<SeedResult> {
   return new Promise((resolve, reject) => {
     const stop = () => {
+      clearTimeout(timer);
       worker.off('message', onMessage);
       worker.off('error', onError);
       worker.off('exit', onExit);
@@ -49,6 +62,7 @@ function ask(worker: Worker, seed: number, options: SeedOptions): Promise<SeedRe
       reject(cause);
     };
     const onExit = (code: number) => onError(new Error(`the worker ended with ${code}`));
+    const timer = setTimeout(() => onError(new Error(`it came to no end in ${hangsAfterMs} ms`)), hangsAfterMs);
     worker.on('message', onMessage);
     worker.on('error', onError);
     worker.on('exit', onExit);
