@@ -107,6 +107,20 @@ describe('dependents of a resolved operation', () => {
   });
 });
 
+test.each([
+  ['itself', { mine0: 'mine0' }],
+  ['one that names it', { mine0: 'mine1', mine1: 'mine0' }],
+])(
+  '[ST3] a chain in which an event stands on %s is a defect that is told, and is not followed for ever',
+  (_, priors) => {
+    const [, late] = chain(set({ x: 5 }), set({ y: 1 })) as [PendingOperation, PendingOperation];
+    const priorOf = (id: string) => (priors as Readonly<Record<string, string>>)[id];
+    expect(() => rebaseOn(ledgerWith(), [late], { ...keep, priorOf })).toThrow('has no end');
+    const resolved = { replacementOf: () => null, effectOn: () => undefined };
+    expect(() => rebaseOn(ledgerWith(), [late], { ...keep, priorOf, resolved })).toThrow('has no end');
+  },
+);
+
 describe('what a resolution changed', () => {
   const effect = (parked: Change[], confirmed: JsonObject | undefined, replacement: Change[] = []) => {
     const { changes, answered } = resolutionEffect({ parked, confirmed, replacement });

@@ -177,10 +177,9 @@ class Run {
     const known = this.#chains.get(eventId);
     if (known !== undefined) return known;
     let anchor = eventId;
-    const passed = new Set<string>();
+    const isNew = withoutCircle(eventId);
     for (let next = this.#request.priorOf?.(anchor); next !== undefined; next = this.#request.priorOf?.(anchor)) {
-      assert(!passed.has(next), `the chain below the event ${eventId} has no end`);
-      passed.add(next);
+      isNew(next);
       anchor = next;
       const joined = this.#chains.get(anchor);
       if (joined !== undefined) return joined;
@@ -191,7 +190,9 @@ class Run {
   /** What a successor names instead of an event that was dropped, replaced or closed. */
   #mapped(prior: string | undefined): string | undefined {
     let own = prior;
+    const isNew = withoutCircle(prior);
     while (own !== undefined) {
+      isNew(own);
       if (this.#dropped.has(own)) own = this.#dropped.get(own);
       else {
         const replacement = this.#request.resolved?.replacementOf(own);
@@ -272,3 +273,12 @@ interface Chain {
 const NO_CHAIN: Chain = { anchor: undefined, hasCreate: false };
 
 const keyOf = (event: EventDraft): string => JSON.stringify([event.entityType, event.entityId]);
+
+/** A chain whose events name each other would be followed for ever: that is a defect, and is told as one. */
+function withoutCircle(of: string | undefined): (eventId: string) => void {
+  const passed = new Set<string>();
+  return (eventId) => {
+    assert(!passed.has(eventId), `the chain below the event ${of} has no end`);
+    passed.add(eventId);
+  };
+}

@@ -1,4 +1,5 @@
 import {
+  assert,
   type ClashFact,
   canonical,
   clashFacts,
@@ -141,7 +142,12 @@ export class Verdicts {
   /** Where the chain below an event enters the log: the newest own event that is not pending. */
   #inLog({ prior }: EventDraft): string | undefined {
     let own = prior;
-    for (let below = own; below !== undefined; below = this.#facts.priorOf(below)) own = below;
+    const passed = new Set<string>();
+    for (let below = own; below !== undefined; below = this.#facts.priorOf(below)) {
+      assert(!passed.has(below), `the chain below the event ${prior} has no end`);
+      passed.add(below);
+      own = below;
+    }
     return own;
   }
 

@@ -30,8 +30,9 @@ export type WorkerHostRequest = HostRequest &
   };
 
 /**
- * A host in a worker. Rejects with what the worker could not open, or `no-owner` where there is no worker. One worker hosts one replica; it ends with its host. If
- * the worker dies, whoever has a channel is told, and the next channel is to a host in a new worker, on the same file.
+ * A host in a worker. Rejects with what the worker could not open, or `no-owner` where there is no worker. One worker hosts
+ * one replica; it ends with its host. If the worker dies, whoever has a channel is told, and the next channel is to a host in
+ * a new worker, on the same file.
  */
 export async function openWorkerHost(
   create: () => WorkerLike,
