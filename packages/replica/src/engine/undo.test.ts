@@ -69,6 +69,21 @@ describe('undo', () => {
     expect(row()).toMatchObject({ title: 'Ben', body: null });
   });
 
+  test('[CM7 LQ6] an undo that leaves everything as others made it is told, since another one can be taken back now', () => {
+    ana.commit([{ do: 'update', entity: 'issue', id: 'i', set: { title: 'B' } }], label);
+    ana.settle(ledger);
+    const ben = new Device({ schema, seed: 2, account: 'ben' });
+    ben.bootstrap(ledger);
+    ben.update('issue', 'i', { title: 'Ben' });
+    ben.settle(ledger);
+    ben.remove();
+    ana.pullAll(ledger);
+    const told: boolean[] = [];
+    ana.state.onChange(({ outbox }) => told.push(outbox));
+    undo(true);
+    expect([ana.state.undoState('main').can, row()?.['title'], told]).toEqual([false, 'Ben', [true]]);
+  });
+
   test('[CM7] undoing parked work is discarding it', () => {
     const ben = new Device({ schema, seed: 2, account: 'ben' });
     ben.bootstrap(ledger);

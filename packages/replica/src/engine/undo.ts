@@ -87,6 +87,8 @@ export function redoInside(parts: PeopleParts, scope: string): { readonly label:
 function takeBack(parts: PeopleParts, scope: string, row: UndoRow, onto: Stack, skipChanged: boolean): void {
   const { store, entities, outbox } = parts;
   store.database.prepare('DELETE FROM main.hf_undo WHERE seq = ?').run(row.seq);
+  // Also where nothing of it is left to take back: whoever shows what can be undone shows the one before it.
+  store.tracker.outbox = true;
   const batch = outbox.byAction(row.actionId);
   if (batch !== undefined && (batch.heldBy !== null || ['parked', 'refused', 'lost'].includes(batch.state))) {
     // It has no effect to take back: undoing it is discarding it.
