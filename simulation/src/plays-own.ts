@@ -6,6 +6,7 @@ import { rewind } from './file-faults.ts';
 import { inOwnWorld } from './own-world.ts';
 import { changed, kindOf } from './plays-network.ts';
 import { unanswered } from './plays-stalls.ts';
+import { PlayEnded } from './stage.ts';
 
 /** What leaves a mark on whoever goes through it: rows that went wrong, and a ledger that has lost its last hour. */
 export const OWN: readonly Play[] = [
@@ -130,8 +131,54 @@ export const OWN: readonly Play[] = [
         stage.expect(`${body}, ${votes}` === 'in its place, 1', `ben shows ${body}, ${votes}`);
       }),
   },
+  {
+    name: 'an answer that comes after what it says was lost',
+    invariant: 'I03',
+    play: (outer) =>
+      inOwnWorld(outer, { faults: ['rewind'] }, async ({ ana, ben, world, ...stage }) => {
+        const id = await stage.note();
+        rewind(world);
+        await world.time.advance(NOTICED_MS);
+        await stage.rest();
+        ana.meddler = async (request, honest) => {
+          if (kindOf(request.url) !== 'push') return honest();
+          ana.meddler = null;
+          const response = await honest();
+          return new Promise((resolve) => world.time.at(LATE_MS, () => resolve(response)));
+        };
+        const action = stage.commit(ana, (tx) => tx.note.update(id as never, { votes: { by: 1 } }));
+        await world.time.advance(LATE_MS / 4);
+        rewind(world);
+        await world.time.advance(LATE_MS);
+        await stage.rest();
+        stage.expect(stage.outcome(ana, action) === 'ordered', `a vote that was lost is ${stage.outcome(ana, action)}`);
+        stage.expect(stage.row(ben, id)?.['votes'] === 1, `one vote counts ${stage.row(ben, id)?.['votes']}`);
+      }),
+  },
+  {
+    name: 'a tab that sleeps through a hundred changes',
+    invariant: 'I28',
+    play: (outer) =>
+      inOwnWorld(outer, { faults: ['freeze'] }, async ({ ben, world, ...stage }) => {
+        const id = await stage.note();
+        const [tab] = world.tabs;
+        if (tab === undefined) throw new PlayEnded('there is no tab');
+        tab.freeze();
+        for (let votes = 0; votes < HUNDRED; votes += 1) {
+          stage.commit(ben, (tx) => tx.note.update(id as never, { votes: { by: 1 } }));
+          await world.time.advance(200);
+        }
+        tab.thaw();
+        await stage.rest();
+        await world.time.advance(1_000);
+        for (const { what } of tab.check()) stage.expect(false, what);
+      }),
+  },
 ];
 
+/** So long an answer stays on the way; shorter than its request waits for it. */
+const LATE_MS = 8_000;
+const HUNDRED = 100;
 /** More than are kept. */
 const MORE = 20;
 const WEEKS_MS = 3 * LIMITS.permitsKeptMs;

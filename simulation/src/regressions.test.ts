@@ -160,6 +160,16 @@ test.each([
     'crash, one-way, loss, truncation, clone, people, transfer, revoke, tab-people, kill',
     'of work that is given up in the middle of a chain, what was built on it names nothing of itself (ST3)',
   ],
+  [
+    12001092,
+    'one-way, doubling, lateness, portal, ledger-restart, skew, clone, people, take-over, revoke, tab-people, power-cut, rewind',
+    'an answer from before the ledger lost its history confirms nothing (HL1)',
+  ],
+  [
+    13000309,
+    'loss, doubling, clock-jump, skew, clone, yesterday, people, disk-full, freeze',
+    'an undo that leaves all as others made it is told to every tab (CM7)',
+  ],
   [25, 'disk-full', 'a push that is given up while its lane rests is asked about (PM7, PM12)'],
   [195, 'disk-full, lateness, people', 'a page of a state that came whole meanwhile is owed no more (PM7)'],
   [

@@ -39,7 +39,7 @@ export class Answers {
   #accepted(entities: LocalEntities, row: OutboxRow, answer: AcceptedAnswer, head: number): void {
     const last = answer.firstVersion + row.drafts.length - 1;
     // At or below the head it is in the confirmed state already: this transaction takes its change out of local state.
-    if (last <= head) {
+    if (last <= head && !this.#isOfOthers(row, answer.firstVersion)) {
       keepDrafts(this.#store, row, answer.firstVersion);
       return this.#outbox.retire(entities, row, last);
     }
@@ -48,12 +48,21 @@ export class Answers {
         "UPDATE main.hf_outbox SET state = 'accepted', answer = ?, fault = NULL, retry_at = NULL, judge_at = NULL WHERE seq = ?",
       )
       .run(JSON.stringify(answer), row.seq);
+    if (last <= head) this.askAgain(row.log, head);
     if (isLocal(row)) return;
     // It was held, and is in the log after all.
     this.#store.database.prepare('UPDATE main.hf_outbox SET held_by = NULL WHERE seq = ?').run(row.seq);
     this.#desk.closeFor(row.actionId);
     this.#outbox.putBack(entities, row);
     this.#outbox.letGo(entities, row);
+  }
+
+  /** What is here at the version that its answer promised is not it: the answer is older than that (HL1). */
+  #isOfOthers({ log, actionId }: OutboxRow, version: number): boolean {
+    const found = this.#store.database
+      .prepare('SELECT action_id FROM main.hf_event WHERE log = ? AND version = ?')
+      .get(log, version);
+    return found !== undefined && found['action_id'] !== actionId;
   }
 
   #refused(entities: LocalEntities, row: OutboxRow, fault: Fault<RefusalCode>, nowMs: number): void {

@@ -470,6 +470,31 @@ describe('a ledger that has lost acknowledged work', () => {
     ]);
   });
 
+  test('[HL1 OB3] an answer that promised a version which is somebody else’s by now confirms nothing', () => {
+    const ledger = new TinyLedger(nodeDigest);
+    const [ana, ben] = [device(1), device(2, 'ben')];
+    ana.bootstrap(ledger);
+    ana.create('issue', { title: 'A' }, 'i');
+    ana.settle(ledger);
+    const action = ana.update('issue', 'i', { body: 'ana' });
+    const operations = ana.take();
+    const { replicaId, account } = ana.state.identity;
+    const results = ledger.push(operations, { actor: account, replicaId });
+    const restored = ledger.restoredTo(1);
+    ben.bootstrap(restored);
+    ben.update('issue', 'i', { title: 'Ben' });
+    ben.settle(restored);
+    expect(ana.handshake(restored).status).toBe('behind');
+    ana.pullAll(restored);
+    ana.state.write(() => ana.state.recordResults('main', results, ana.platform.clock.now()));
+    expect([ana.state.outcome(action)?.state, ana.row('issue', 'i')?.['body']]).toEqual(['pending', 'ana']);
+    ana.settle(restored);
+    expect([ana.state.outcome(action), restored.entity('issue', 'i')?.fields]).toEqual([
+      { state: 'ordered', log: 'main', version: 3 },
+      { title: 'Ben', body: 'ana' },
+    ]);
+  });
+
   test('[I08] an answer that a socket has overtaken lowers no head of the ledger below what is applied here', () => {
     const ledger = new TinyLedger(nodeDigest);
     const ana = device(1);

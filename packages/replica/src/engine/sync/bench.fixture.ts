@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -82,6 +82,8 @@ export interface Bench {
   device(name: string, options?: { readonly account?: string; readonly settings?: Partial<SyncSettings> }): BenchDevice;
   /** Another ledger stands under the same name, and knows nothing. */
   replaceLedger(): void;
+  /** The ledger's files are copied; the function puts them back, and what it accepted since is gone there. */
+  backUp(): () => void;
   /** Runs until it holds; fails the test otherwise. */
   until(what: string, done: () => boolean, limitMs?: number): Promise<void>;
   close(): void;
@@ -95,9 +97,10 @@ export function createBench(
   const time = createVirtualTime();
   const random = createSeededRandom(seed);
   let ledgers = 0;
+  const ledgerFolder = () => join(folder, `ledger ${ledgers}`);
   const endpoint = createTestEndpoint(() =>
     createTestLedger({
-      folder: join(folder, `ledger ${ledgers}`),
+      folder: ledgerFolder(),
       platform: { clock: time.clockFor({}), random: random.fork(`ledger ${ledgers}`), digest: nodeDigest },
       schema: schemaData(schema),
       limits,
@@ -118,6 +121,16 @@ export function createBench(
       endpoint.kill();
       ledgers += 1;
       endpoint.start();
+    },
+    backUp: () => {
+      const [files, kept] = [ledgerFolder(), `${ledgerFolder()} kept`];
+      cpSync(files, kept, { recursive: true });
+      return () => {
+        endpoint.kill();
+        rmSync(files, { recursive: true });
+        cpSync(kept, files, { recursive: true });
+        endpoint.start();
+      };
     },
     until: async (what, done, limitMs = 120_000) => {
       if (await time.until(done, limitMs)) return;

@@ -110,6 +110,7 @@ function readPushAnswer(body: Json, push: SentPush): Outcome<PushAnswer> {
 
 function takeAnswer(parts: SyncParts, facts: LogFacts, push: AnsweredPush, answer: PushAnswer): Step {
   const { permit } = push;
+  if (isOfPastHistory(parts, push)) return oweToNewHistory(parts, push, answer);
   const outcomes = answer.results.map((result) => ({ requestId: result.requestId, outcome: outcomeOf(result) }));
   let doubt: Fault | null = null;
   recordAnswer(
@@ -132,6 +133,22 @@ function takeAnswer(parts: SyncParts, facts: LogFacts, push: AnsweredPush, answe
   sawProgress(facts, parts.platform.clock.monotonic());
   if (answer.results.some(isBaseAhead)) return ask({ code: 'base-ahead' });
   return done(answer.events.length > 0 || !answer.results.every(isHeldBack));
+}
+
+/**
+ * The ledger has said since that its history is another one: what it accepted before may be gone from the log (HL1), and
+ * the version that it promised be somebody else's.
+ */
+const isOfPastHistory = (parts: SyncParts, { permit }: AnsweredPush): boolean =>
+  parts.state.log(permit.log)?.blocked?.code === 'history-changed';
+
+/** Asked again under the same request ids: it may be in the log still, and only the ledger can say so. */
+function oweToNewHistory(parts: SyncParts, push: AnsweredPush, { epoch }: PushAnswer): Step {
+  const fault: Fault = { code: 'history-changed', facts: { epoch } };
+  recordTrouble(parts, { permit: push.permit, answer: { kind: 'unknown', fault } }, () =>
+    parts.state.markUnknown(push.operations, fault, null),
+  );
+  return ask(fault);
 }
 
 /**
