@@ -20,6 +20,7 @@ import type { LostWork } from './lost-work.ts';
 import type { Outbox } from './outbox.ts';
 import type { BootstrapPage, BootstrapProgress, IngestPage, IngestReport } from './replica-state.ts';
 import type { ReplicaStore } from './replica-store.ts';
+import { naming } from './row-fault.ts';
 import { readStoredEvent } from './stored-events.ts';
 import { type EntityKey, type EntityTable, type HeldState, quoted, SYNCED } from './tables.ts';
 
@@ -107,8 +108,10 @@ export class BootstrapState {
     const name = stagedLog(log);
     this.#store.tracker.muted(() => {
       for (const entity of page.entities) {
-        const table = this.#store.logTableOf(entity.type);
-        table.write({ log: name, type: entity.type, id: entity.id }, undefined, heldOf(entity), SYNCED);
+        const { type, id, version } = entity;
+        const key = { log: name, type, id };
+        const table = this.#store.logTableOf(type);
+        naming({ ...key, log }, version, () => table.write(key, undefined, heldOf(entity), SYNCED));
         signature.add(entity);
       }
     });
@@ -227,15 +230,17 @@ export class BootstrapState {
       for (const { event, version } of events) {
         if (event === null || version <= asOf(staged, keyText(event.entityType, event.entityId))) continue;
         const table = this.#store.logTableOf(event.entityType);
-        const before = table.read(log, event.entityId);
-        const after = foldHeld(before?.state, event);
         const key = { log, type: event.entityType, id: event.entityId };
-        signature.replace(
-          before === undefined ? undefined : { ...key, ...before.state },
-          after === undefined ? undefined : { ...key, ...after },
-        );
-        table.write(key, before, after, SYNCED);
-        noteDeletion(this.#store.database, key, before?.state, after, event);
+        naming({ ...key, log: name }, event.entityVersion, () => {
+          const before = table.read(log, event.entityId);
+          const after = foldHeld(before?.state, event);
+          signature.replace(
+            before === undefined ? undefined : { ...key, ...before.state },
+            after === undefined ? undefined : { ...key, ...after },
+          );
+          table.write(key, before, after, SYNCED);
+          noteDeletion(this.#store.database, key, before?.state, after, event);
+        });
       }
     });
     const last = events.at(-1);

@@ -5,8 +5,8 @@ export class FaultError extends Error {
   override readonly name = 'FaultError';
   readonly fault: Fault;
 
-  constructor(fault: Fault) {
-    super(fault.code);
+  constructor(fault: Fault, options?: ErrorOptions) {
+    super(fault.code, options);
     this.fault = fault;
   }
 }

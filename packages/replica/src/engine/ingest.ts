@@ -26,6 +26,7 @@ import type { Outbox } from './outbox.ts';
 import type { OutboxRow } from './outbox-row.ts';
 import type { IngestPage, IngestReport } from './replica-state.ts';
 import type { ReplicaStore } from './replica-store.ts';
+import { naming } from './row-fault.ts';
 import type { EntityKey, HeldState } from './tables.ts';
 
 /**
@@ -83,7 +84,7 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
       const entity = entities.ofLog({ log: page.log, type: event.entityType, id: event.entityId });
       if (!touched.has(entity)) touched.set(entity, entity.confirmed.state);
       if (one.own === null) tellNotices(parts, page.log, entity, event);
-      fold(store, entity, event);
+      naming(entity.key, event.entityVersion, () => fold(store, entity, event));
       isDefining ||= event.entityType === RUN_TIME_TYPE;
     }
     insert.run(

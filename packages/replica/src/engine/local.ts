@@ -1,6 +1,7 @@
 import { type EventDraft, foldChange } from '@holdfast/core';
 import { type Base, baseText, type Confirmed, readBase } from './base.ts';
 import type { ReplicaStore } from './replica-store.ts';
+import { naming } from './row-fault.ts';
 import type { EntityKey, EntityTable, HeldRow, HeldState, RowSync } from './tables.ts';
 
 export type { Confirmed } from './base.ts';
@@ -166,7 +167,7 @@ export class LocalEntities {
 
   /** Writes every touched entity once. */
   flush(): void {
-    for (const entity of this.#touched) this.#write(entity);
+    for (const entity of this.#touched) naming(entity.key, entity.confirmed.version, () => this.#write(entity));
     this.#touched.clear();
     for (const name of this.#absent) this.#entities.delete(name);
     this.#absent.clear();

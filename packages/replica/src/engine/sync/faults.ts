@@ -1,4 +1,4 @@
-import { BrokenInvariant, type Fault, type FaultCode } from '@holdfast/core';
+import { BrokenInvariant, type Fault, type FaultCode, type JsonObject } from '@holdfast/core';
 import { FaultError } from '../fault-error.ts';
 import { messageOf } from './journal.ts';
 import type { Lane } from './lanes.ts';
@@ -33,13 +33,13 @@ export function createFaults(of: {
       stop(fault);
       return null;
     }
-    const isExpected = error instanceof FaultError;
+    const isExpected = error instanceof FaultError && fault.code !== 'engine-fault';
+    const named = { log, code: fault.code, ...namesIn(fault) };
     parts.logger(isExpected ? 'warn' : 'error', 'A sync loop failed, and starts again later.', {
-      log,
-      code: fault.code,
-      error: messageOf(error),
+      ...named,
+      error: fault.facts?.['error'] ?? messageOf(error),
     });
-    parts.journal.write('fault', { log, code: fault.code });
+    parts.journal.write('fault', named);
     return fault;
   };
 
@@ -63,6 +63,12 @@ export function createFaults(of: {
       return true;
     },
   };
+}
+
+/** F07: which event could not be worked out, where it is known. */
+function namesIn({ facts = {} }: Fault): JsonObject {
+  const { entity, id, version } = facts as JsonObject;
+  return entity === undefined || id === undefined || version === undefined ? {} : { entity, id, version };
 }
 
 /** What an error means to whoever is told of it. */

@@ -192,6 +192,6 @@ function waitsForAll(logs: readonly LogView[]): Fault {
   const { facts } = stuck ?? {};
   return {
     code: facts?.fault?.code ?? 'request-timeout',
-    facts: { log: facts?.log ?? null, activity: facts?.activity },
+    facts: { ...facts?.fault?.facts, log: facts?.log ?? null, activity: facts?.activity },
   };
 }

@@ -30,13 +30,18 @@ const COUNT = "SELECT count(*) AS n FROM main.hf_event WHERE log = 'main'";
 test('[F07 IN1 I08 I30] an event whose row cannot be worked out stops the cursor before its page and is told; with code that can, all goes on by itself', async () => {
   poison(ana, 'poison');
   const said = new Set<string>();
+  const made: string[] = [];
   for (const title of ['one', 'poison', 'three']) {
-    ben.create(title);
+    made.push(ben.create(title).id);
     await bench.until('in the ledger', () => isLive(ben));
     await bench.until('here', () => ana.state.log('main')?.head === 1, 5_000);
   }
   await bench.until('known', () => ana.sync.status.logs[0]?.ledgerHead === 3, 120_000);
-  ana.sync.subscribe(({ phase, reason }) => said.add(`${phase} ${reason?.code ?? ''}`));
+  const stalled: unknown[] = [];
+  ana.sync.subscribe(({ phase, reason, logs }) => {
+    said.add(`${phase} ${reason?.code ?? ''}`);
+    if (phase === 'stalled') stalled.push(reason?.facts, { ...logs[0]?.reason?.facts, activity: logs[0]?.activity });
+  });
   await bench.time.advance(120_000);
   expect([ana.state.log('main')?.head, database(ana).prepare(COUNT).get(), ana.titles()]).toEqual([
     1,
@@ -45,6 +50,13 @@ test('[F07 IN1 I08 I30] an event whose row cannot be worked out stops the cursor
   ]);
   expect([...said].filter((one) => one.startsWith('live'))).toEqual([]);
   expect(said).toContain('stalled engine-fault');
+  const event = { log: 'main', entity: 'note', id: made[1], version: 1 };
+  const error = expect.stringContaining('this row cannot be');
+  expect(stalled).toEqual(stalled.map(() => ({ ...event, error, activity: expect.any(String) })));
+  expect(ana.state.journal.page().find(({ kind }) => kind === 'fault')?.facts).toEqual({
+    ...event,
+    code: 'engine-fault',
+  });
   // Work goes on here meanwhile.
   ana.create('own');
   await bench.time.advance(60_000);
@@ -62,4 +74,17 @@ test('[F07 IN1 I08 I30] an event whose row cannot be worked out stops the cursor
   expect(ana.titles()).not.toContain('again');
   database(ana).exec('DROP TRIGGER temp.poison');
   await bench.until('there', () => isLive(ana) && ana.titles().length === 5, 120_000);
+});
+
+test('[F07 BS1] so is an entity of a first state whose row cannot be worked out', async () => {
+  const { id } = ben.create('poison');
+  await bench.until('in the ledger', () => isLive(ben));
+  const eve = bench.device('eve');
+  poison(eve, 'poison');
+  eve.sync.start();
+  await bench.until('told', () => eve.sync.status.reason?.code === 'engine-fault', 120_000);
+  expect(eve.sync.status.reason?.facts).toMatchObject({ log: 'main', entity: 'note', id, version: 1 });
+  expect(eve.titles()).toEqual([]);
+  database(eve).exec('DROP TRIGGER temp.poison');
+  await bench.until('all there', () => isLive(eve) && eve.titles().length === 1, 120_000);
 });

@@ -115,7 +115,8 @@ function phaseOf(one: LogView, view: Standing): { readonly phase: SessionPhase; 
     const isOffline = view.phase === 'offline' || facts.fault !== null;
     return { phase: isOffline ? 'offline' : 'connecting', reason: facts.fault ?? (isOffline ? view.reason : null) };
   }
-  if (log.stage !== 'visible' || log.repairing || isBehind(log, facts)) return { phase: 'catching-up', reason: null };
+  if (log.stage !== 'visible' || log.repairing || isBehind(log, facts))
+    return { phase: 'catching-up', reason: facts.fault };
   return { phase: isAlive(one, view) ? 'live' : 'connecting', reason: null };
 }
 
