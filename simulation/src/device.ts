@@ -180,6 +180,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
   let clock = time.clockFor({ skewMs: 0 });
   let engine: EngineDevice | null = null;
   let starts = 0;
+  let hasLostPower = false;
   // Of this device's whole life: what its file forgets, its ids may not repeat.
   let commits = 0;
   /** As a new process opens the file. Bounded by the steps of a world. */
@@ -193,6 +194,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       ...(parts.logs === undefined ? {} : { logs: parts.logs }),
       platform: { clock, random: random.fork(`start-${starts}`), digest: parts.platform.digest },
       database: self.openDatabase?.(file) ?? openFile(),
+      isAfterPowerLoss: hasLostPower,
       token: tokenNow,
       // Before it can be lost on the way: what counts is that it left. A host that was outranked answers for itself.
       fetch: (url, request) => {
@@ -201,6 +203,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
       },
       openSocket: network.openSocket,
     });
+    hasLostPower = false;
     try {
       const generation = opened.state.identity.generation;
       if (generation <= newestGeneration)
@@ -307,6 +310,7 @@ export function createSimulatedDevice<S extends Schema>(parts: DeviceParts<S>): 
     },
     forgetAfter: (bytes) => {
       sent.forget();
+      hasLostPower = true;
       let lost = 0;
       for (const action of [...resolved]) {
         const at = durableAt.get(action);

@@ -1,6 +1,7 @@
 import { type Database, type Platform, randomHex } from '@holdfast/core';
 import { COORDINATOR_SCHEMA } from './coordinator-schema.ts';
 import { stop } from './fault-error.ts';
+import { damageOf } from './whole-file.ts';
 
 /**
  * The replica file: its format, its tables, and who owns it.
@@ -169,6 +170,8 @@ export interface FileOwner {
   readonly ledger: string;
   readonly account: string;
   readonly workspace: string;
+  /** F10: it was open when its machine went down, so that pages may be torn or missing. The whole file is looked at then. */
+  readonly isAfterPowerLoss?: boolean;
 }
 
 export interface OpenedFile {
@@ -180,7 +183,7 @@ export interface OpenedFile {
  * Opens or creates the file's engine tables. Sets and verifies the pragmas (F30): WAL where the file can, `synchronous`
  * NORMAL between the moments that RP2 names, and untrusted schema.
  *
- * Stops with: `replica-too-new`, `replica-damaged` (no replica file, or an unreadable one), `other-account` (the file
+ * Stops with: `replica-too-new`, `replica-damaged` (no replica file, or one that cannot be read or is not whole), `other-account` (the file
  * belongs to somebody else).
  */
 export function openFile(database: Database, platform: Platform, owner: FileOwner): OpenedFile {
@@ -194,6 +197,8 @@ export function openFile(database: Database, platform: Platform, owner: FileOwne
   );
   const mode = pragma(database, 'journal_mode');
   if (mode !== 'wal' && mode !== 'memory') stop('replica-damaged', { reason: `journal mode is ${mode}` });
+  const damage = owner.isAfterPowerLoss === true ? damageOf(database) : null;
+  if (damage !== null) stop('replica-damaged', { reason: damage });
   const created = isNew ? create(database, platform, owner) : null;
   if (created !== null) return created;
   const row = database

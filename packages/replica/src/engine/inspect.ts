@@ -4,6 +4,7 @@ import { DatabaseFault } from './database-fault.ts';
 import { LocalEntities } from './local.ts';
 import { keysOf, LOCAL_STATES, readRow } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
+import { damageOf } from './whole-file.ts';
 
 /**
  * The invariants of a replica file, checked against each other from scratch (doctor). Reads only; says what is wrong,
@@ -78,17 +79,11 @@ const damaged = (what: string): Finding => ({
   next: 'Pack what is unsent, move the file aside, and open a new replica.',
 });
 
-/** SQLite's own look at the whole file. False: it found damage. */
+/** False: it is damaged. */
 function checkFile({ database }: ReplicaStore, find: Find): boolean {
-  let verdict: unknown;
-  try {
-    verdict = Object.values(database.prepare('PRAGMA quick_check').get() ?? {})[0];
-  } catch (cause) {
-    if (!(cause instanceof DatabaseFault) || cause.code !== 'damaged') throw cause;
-    verdict = cause.message;
-  }
-  if (verdict !== 'ok') find(damaged(String(verdict)));
-  return verdict === 'ok';
+  const damage = damageOf(database);
+  if (damage !== null) find(damaged(damage));
+  return damage === null;
 }
 
 type Find = (finding: Finding) => void;

@@ -3,7 +3,7 @@ import { BootstrapState } from './bootstrap-state.ts';
 import { commitInside } from './commit.ts';
 import { DeskWriter } from './desk.ts';
 import { FaultError } from './fault-error.ts';
-import { openFile, syncedToMedium } from './file.ts';
+import { type FileOwner, openFile, syncedToMedium } from './file.ts';
 import { ingestInside } from './ingest.ts';
 import { createJournal } from './journal-store.ts';
 import { Judge } from './judge.ts';
@@ -22,13 +22,10 @@ import { prune } from './retention.ts';
 import { storedEvents } from './stored-events.ts';
 import { redoInside, rememberUndo, undoInside, undoScopeOf, undoState } from './undo.ts';
 
-export interface ReplicaStateParts {
+export interface ReplicaStateParts extends FileOwner {
   readonly database: Database;
   readonly platform: Platform;
   readonly schema: SchemaData;
-  readonly ledger: string;
-  readonly account: string;
-  readonly workspace: string;
   /** 32 random hex digits: this run of the host. */
   readonly hostInstance: string;
   /** Logs to follow from the start. `main` always is. */

@@ -31,6 +31,8 @@ export interface ComposedParts {
   readonly account: string;
   readonly workspace: string;
   readonly place: HostPlace;
+  /** See `FileOwner`. */
+  readonly isAfterPowerLoss?: boolean;
   readonly logs?: readonly string[];
   readonly token?: Token;
   readonly settings?: Partial<SyncSettings>;
@@ -74,6 +76,7 @@ function compose(parts: ComposedParts): ComposedHost {
     account,
     workspace,
     hostInstance,
+    isAfterPowerLoss: parts.isAfterPowerLoss === true,
     ...(logs === undefined ? {} : { logs }),
   });
   const coordinator = createCoordinator({

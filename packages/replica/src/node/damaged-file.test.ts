@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { FaultError } from '../engine/fault-error.ts';
@@ -102,4 +102,49 @@ test('[F28 I25] whatever of a replica file is damaged is told as damage, nothing
   await using elsewhere = clientOf(dirname(newFile()));
   const fresh = await elsewhere.open('acme');
   expect(await fresh.unpack(packed as unknown as Uint8Array)).toEqual({ batches: UNSENT, already: 0 });
+});
+
+/** A file with its journal, as a machine that goes down leaves them: nobody closed it. */
+async function fileLeftOpen() {
+  const { dir, file } = await fileWithWork();
+  const client = clientOf(dir);
+  const replica = await client.open('acme');
+  await replica.commit((tx) => tx.issue.create({ title: 'the last' }));
+  const left = dirname(newFile());
+  const leftFile = file.replace(dir, left);
+  for (const suffix of ['', '-wal']) copyFileSync(file + suffix, leftFile + suffix);
+  await client.close();
+  return { dir: left, file: leftFile, good: readFileSync(leftFile), journal: readFileSync(`${leftFile}-wal`) };
+}
+
+test('[F10 F28] a file that was open when its machine went down is looked at whole before anybody works on it', async () => {
+  const { dir, file, good, journal } = await fileLeftOpen();
+  const opened = async (bytes: Buffer, journalAt: Date): Promise<'refused' | 'opened'> => {
+    rmSync(`${file}-shm`, { force: true });
+    writeFileSync(file, bytes);
+    writeFileSync(`${file}-wal`, journal);
+    utimesSync(`${file}-wal`, journalAt, journalAt);
+    const client = clientOf(dir);
+    try {
+      await client.open('acme');
+      return 'opened';
+    } catch (cause) {
+      mustSayDamaged(cause);
+      return 'refused';
+    } finally {
+      await client.close();
+    }
+  };
+  const [before, since] = [new Date(0), new Date()];
+  let foundByLooking = 0;
+  for (const [what, of] of damages(good)) {
+    const damaged = of(Buffer.from(good));
+    const [after, otherwise] = [await opened(damaged, before), await opened(damaged, since)];
+    if (otherwise === 'refused') expect([what, after]).toEqual([what, 'refused']);
+    else if (after === 'refused') foundByLooking += 1;
+  }
+  expect(foundByLooking).toBeGreaterThan(6);
+  expect(await opened(good, before)).toBe('opened');
+  await using client = clientOf(dir);
+  expect((await client.open('acme')).status.current.unsent).toBe(UNSENT + 1);
 });

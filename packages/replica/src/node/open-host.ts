@@ -3,6 +3,7 @@ import { openNodeDatabase } from '../adapters/node/database.ts';
 import { createNodeFetch } from '../adapters/node/fetch.ts';
 import { type FileLock, lockFile, lockWhenFree } from '../adapters/node/file-lock.ts';
 import { nodePlatform } from '../adapters/node/platform.ts';
+import { isAfterPowerLoss } from '../adapters/node/power-loss.ts';
 import { createNodeOpenSocket } from '../adapters/node/socket.ts';
 import { inFaults } from '../engine/database-fault.ts';
 import { FaultError } from '../engine/fault-error.ts';
@@ -51,6 +52,7 @@ export function openNodeHost(options: NodeHostOptions): ComposedHost {
   try {
     return composeHost({
       ...options,
+      isAfterPowerLoss: !isMemory && isAfterPowerLoss(file),
       database: openNodeDatabase({ file }),
       platform,
       fetch: options.fetch ?? (network?.fetch as Fetch),

@@ -45,6 +45,8 @@ export interface EngineDeviceOptions {
   readonly openSocket: OpenSocket;
   readonly settings?: Partial<SyncSettings>;
   readonly database?: Database;
+  /** See `FileOwner`. */
+  readonly isAfterPowerLoss?: boolean;
   /** What the device shows for itself; its account's name unless given. */
   readonly token?: () => string;
 }
@@ -63,6 +65,7 @@ export function createEngineDevice(options: EngineDeviceOptions): EngineDevice {
     account,
     workspace,
     hostInstance,
+    isAfterPowerLoss: options.isAfterPowerLoss === true,
     ...(options.logs === undefined ? {} : { logs: options.logs }),
   });
   const coordinator = createCoordinator({
