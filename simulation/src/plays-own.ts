@@ -6,7 +6,7 @@ import { rewind } from './file-faults.ts';
 import { inOwnWorld } from './own-world.ts';
 import { changed, kindOf } from './plays-network.ts';
 import { unanswered } from './plays-stalls.ts';
-import { PlayEnded } from './stage.ts';
+import { PlayEnded, type Stage } from './stage.ts';
 
 /** What leaves a mark on whoever goes through it: rows that went wrong, and a ledger that has lost its last hour. */
 export const OWN: readonly Play[] = [
@@ -94,10 +94,7 @@ export const OWN: readonly Play[] = [
     invariant: 'I13',
     play: (outer) =>
       inOwnWorld(outer, { faults: ['rewind'] }, async ({ ana, ben, world, ...stage }) => {
-        const id = await stage.note();
-        rewind(world);
-        await world.time.advance(NOTICED_MS);
-        await stage.rest();
+        const id = await backedUp(stage, world);
         stage.away(ben);
         // It is accepted, its events are to come, and the ledger forgets it.
         ana.meddler = async (request, honest) => {
@@ -136,10 +133,7 @@ export const OWN: readonly Play[] = [
     invariant: 'I03',
     play: (outer) =>
       inOwnWorld(outer, { faults: ['rewind'] }, async ({ ana, ben, world, ...stage }) => {
-        const id = await stage.note();
-        rewind(world);
-        await world.time.advance(NOTICED_MS);
-        await stage.rest();
+        const id = await backedUp(stage, world);
         ana.meddler = async (request, honest) => {
           if (kindOf(request.url) !== 'push') return honest();
           ana.meddler = null;
@@ -175,6 +169,15 @@ export const OWN: readonly Play[] = [
       }),
   },
 ];
+
+/** A note, and a backup of the ledger that has it: the next rewind puts that back. */
+async function backedUp(stage: Pick<Stage, 'note' | 'rest'>, world: Stage['world']): Promise<string> {
+  const id = await stage.note();
+  rewind(world);
+  await world.time.advance(NOTICED_MS);
+  await stage.rest();
+  return id;
+}
 
 /** So long an answer stays on the way; shorter than its request waits for it. */
 const LATE_MS = 8_000;

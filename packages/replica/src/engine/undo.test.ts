@@ -25,6 +25,15 @@ afterEach(() => ana.remove());
 const undo = (skipChanged = false) => ana.state.undo('main', { skipChanged });
 const row = () => ana.row('issue', 'i');
 
+/** Ben, who has never heard of what Ana has not sent. */
+function benRenames(): void {
+  const ben = new Device({ schema, seed: 2, account: 'ben' });
+  ben.bootstrap(ledger);
+  ben.update('issue', 'i', { title: 'Ben' });
+  ben.settle(ledger);
+  ben.remove();
+}
+
 describe('undo', () => {
   test('[CM7] undo commits the inverse, counters and sets by what moved, and redo does it again', () => {
     ana.commit(
@@ -54,11 +63,7 @@ describe('undo', () => {
   test('[CM7] what somebody changed since refuses the undo with what is there, or is left as it is', () => {
     ana.commit([{ do: 'update', entity: 'issue', id: 'i', set: { title: 'B', body: 'b' } }], label);
     ana.settle(ledger);
-    const ben = new Device({ schema, seed: 2, account: 'ben' });
-    ben.bootstrap(ledger);
-    ben.update('issue', 'i', { title: 'Ben' });
-    ben.settle(ledger);
-    ben.remove();
+    benRenames();
     ana.pullAll(ledger);
     expect(undo()).toMatchObject({
       ok: false,
@@ -72,11 +77,7 @@ describe('undo', () => {
   test('[CM7 LQ6] an undo that leaves everything as others made it is told, since another one can be taken back now', () => {
     ana.commit([{ do: 'update', entity: 'issue', id: 'i', set: { title: 'B' } }], label);
     ana.settle(ledger);
-    const ben = new Device({ schema, seed: 2, account: 'ben' });
-    ben.bootstrap(ledger);
-    ben.update('issue', 'i', { title: 'Ben' });
-    ben.settle(ledger);
-    ben.remove();
+    benRenames();
     ana.pullAll(ledger);
     const told: boolean[] = [];
     ana.state.onChange(({ outbox }) => told.push(outbox));

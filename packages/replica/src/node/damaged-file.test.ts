@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { FaultError } from '../engine/fault-error.ts';
 import { newFile, removeFiles, testSchema } from '../host/host.fixture.ts';
-import { createClient, HoldfastError } from '../index.ts';
+import { createClient, HoldfastError, type Replica } from '../index.ts';
 import { inspectReplica } from '../inspect.ts';
 
 afterEach(removeFiles);
@@ -44,10 +44,18 @@ function damages(good: Buffer): readonly Damage[] {
 
 /** `refused`: it could not be opened. Anything but `replica-damaged` is a failure of the test. */
 async function openAndCommit(dir: string): Promise<'refused' | 'opened'> {
+  return opening(dir, async (replica) => {
+    await replica.commit((tx) => tx.issue.create({ title: 'later' })).catch(mustSayDamaged);
+  });
+}
+
+async function opening(
+  dir: string,
+  use: (replica: Replica<typeof testSchema>) => Promise<void> = async () => undefined,
+): Promise<'refused' | 'opened'> {
   const client = clientOf(dir);
   try {
-    const replica = await client.open('acme');
-    await replica.commit((tx) => tx.issue.create({ title: 'later' })).catch(mustSayDamaged);
+    await use(await client.open('acme'));
     return 'opened';
   } catch (cause) {
     mustSayDamaged(cause);
@@ -119,21 +127,12 @@ async function fileLeftOpen() {
 
 test('[F10 F28] a file that was open when its machine went down is looked at whole before anybody works on it', async () => {
   const { dir, file, good, journal } = await fileLeftOpen();
-  const opened = async (bytes: Buffer, journalAt: Date): Promise<'refused' | 'opened'> => {
+  const opened = (bytes: Buffer, journalAt: Date): Promise<'refused' | 'opened'> => {
     rmSync(`${file}-shm`, { force: true });
     writeFileSync(file, bytes);
     writeFileSync(`${file}-wal`, journal);
     utimesSync(`${file}-wal`, journalAt, journalAt);
-    const client = clientOf(dir);
-    try {
-      await client.open('acme');
-      return 'opened';
-    } catch (cause) {
-      mustSayDamaged(cause);
-      return 'refused';
-    } finally {
-      await client.close();
-    }
+    return opening(dir);
   };
   const [before, since] = [new Date(0), new Date()];
   let foundByLooking = 0;

@@ -5,10 +5,12 @@ import {
   type Bench,
   type BenchDevice,
   createBench,
+  isLive,
   loginPage,
   never,
   refusal,
   type Script,
+  twoLive,
   withHeaders,
 } from './bench.fixture.ts';
 import { namesEveryOperation } from './push.ts';
@@ -19,15 +21,10 @@ let ben: BenchDevice;
 
 beforeEach(async () => {
   bench = createBench();
-  ana = bench.device('ana');
-  ben = bench.device('ben', { account: 'ben' });
-  ana.sync.start();
-  ben.sync.start();
-  await bench.until('both live', () => isLive(ana) && isLive(ben));
+  [ana, ben] = await twoLive(bench);
 });
 afterEach(() => bench.close());
 
-const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
 const isPush = (url: string) => url.includes('/push');
 
 /** Answers the first so many pushes; later ones reach the ledger. */

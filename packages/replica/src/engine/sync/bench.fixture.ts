@@ -145,6 +145,17 @@ export function createBench(
   };
 }
 
+/** It is at the ledger's head, and everything has left it. */
+export const isLive = ({ sync }: BenchDevice): boolean => sync.status.phase === 'live' && sync.status.unsent === 0;
+
+/** Ana and Ben, both at work. */
+export async function twoLive(bench: Bench): Promise<[ana: BenchDevice, ben: BenchDevice]> {
+  const [ana, ben] = [bench.device('ana'), bench.device('ben', { account: 'ben' })];
+  for (const { sync } of [ana, ben]) sync.start();
+  await bench.until('both live', () => isLive(ana) && isLive(ben));
+  return [ana, ben];
+}
+
 interface DeviceParts {
   readonly name: string;
   readonly account: string;

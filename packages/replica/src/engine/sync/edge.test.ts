@@ -1,7 +1,7 @@
 import { LIMITS } from '@holdfast/core';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createVirtualTime } from '../../testing/virtual-time.ts';
-import { type Bench, type BenchDevice, createBench } from './bench.fixture.ts';
+import { type Bench, type BenchDevice, createBench, isLive } from './bench.fixture.ts';
 import { createEdge, guardedSocket } from './edge.ts';
 
 let bench: Bench;
@@ -13,7 +13,6 @@ beforeEach(() => {
 });
 afterEach(() => bench.close());
 
-const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
 const fails = () => {
   throw new Error('a page that could not be read');
 };

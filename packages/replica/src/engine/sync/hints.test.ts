@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type Bench, type BenchDevice, createBench } from './bench.fixture.ts';
+import { type Bench, type BenchDevice, createBench, isLive } from './bench.fixture.ts';
 
 let bench: Bench;
 let ana: BenchDevice;
@@ -11,8 +11,6 @@ beforeEach(async () => {
   await bench.time.advance(1_000);
 });
 afterEach(() => bench.close());
-
-const isLive = ({ sync }: BenchDevice) => sync.status.phase === 'live' && sync.status.unsent === 0;
 
 // ── what the platform says of the network (F84) ─────────────────────────────────────────────────────────────────────
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type Bench, type BenchDevice, createBench } from './bench.fixture.ts';
+import { type Bench, type BenchDevice, createBench, isLive, twoLive } from './bench.fixture.ts';
 
 /**
  * The answer to a push stays on the way while the ledger loses what it says. What it says was true once, and nobody may
@@ -11,16 +11,12 @@ let ben: BenchDevice;
 
 beforeEach(async () => {
   bench = createBench();
-  ana = bench.device('ana');
-  ben = bench.device('ben', { account: 'ben' });
-  for (const device of [ana, ben]) device.sync.start();
-  await bench.until('both live', () => isLive(ana) && isLive(ben));
+  [ana, ben] = await twoLive(bench);
   ana.create('kept');
   await bench.until('sent', () => isLive(ana) && ben.titles().length === 1);
 });
 afterEach(() => bench.close());
 
-const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
 const isTold = (device: BenchDevice) => device.sync.status.phase === 'history-changed';
 const headOf = (device: BenchDevice) => device.state.log('main')?.head ?? 0;
 

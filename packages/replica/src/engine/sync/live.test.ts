@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type Bench, type BenchDevice, createBench } from './bench.fixture.ts';
+import { type Bench, type BenchDevice, createBench, isLive, twoLive } from './bench.fixture.ts';
 
 let bench: Bench;
 let ana: BenchDevice;
@@ -7,17 +7,12 @@ let ben: BenchDevice;
 
 beforeEach(async () => {
   bench = createBench();
-  ana = bench.device('ana');
-  ben = bench.device('ben', { account: 'ben' });
-  ana.sync.start();
-  ben.sync.start();
-  await bench.until('both live', () => isLive(ana) && isLive(ben));
+  [ana, ben] = await twoLive(bench);
   await bench.until('both followed', () => hellos(ana) === 1 && hellos(ben) === 1);
   await bench.time.advance(1_000);
 });
 afterEach(() => bench.close());
 
-const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
 const hellos = (device: BenchDevice) => device.frames.filter(({ type }) => type === 'hello').length;
 
 test('[RT6] after a socket failure the next step is one handshake over HTTP, then the socket again', async () => {

@@ -2,7 +2,7 @@ import { canonical, chainStart, type EventDraft, type Json, LIMITS, randomHex, u
 import { afterEach, expect, test } from 'vitest';
 import { nodeDigest } from '../../adapters/node/platform.ts';
 import { createSeededRandom } from '../../testing/seeded-random.ts';
-import { type Bench, type BenchDevice, createBench } from './bench.fixture.ts';
+import { type Bench, type BenchDevice, createBench, isLive } from './bench.fixture.ts';
 import { stage } from './staged-parts.ts';
 
 /** PG2: an operation larger than a page, from a writer without a replica, at a ledger whose operator allows it. */
@@ -13,7 +13,6 @@ const ACTOR = { account: 'writer', role: 'writer' } as const;
 const REF = { workspace: 'acme', log: 'main' };
 const random = createSeededRandom(5);
 const newId = () => uuidv7(Date.UTC(2026, 10, 30), random);
-const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
 const LARGE = 'x'.repeat(200_000);
 
 /** One operation of six notes of 200 kB each: two parts. Its notes are called `large 0` to `large 5`. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { tamper } from '../../testing/tamper.ts';
-import { type Bench, type BenchDevice, createBench, rewritten } from './bench.fixture.ts';
+import { type Bench, type BenchDevice, createBench, isLive, rewritten, twoLive } from './bench.fixture.ts';
 
 let bench: Bench;
 let ana: BenchDevice;
@@ -8,16 +8,12 @@ let ben: BenchDevice;
 
 beforeEach(async () => {
   bench = createBench();
-  ana = bench.device('ana');
-  ben = bench.device('ben', { account: 'ben' });
-  ana.sync.start();
-  ben.sync.start();
+  [ana, ben] = await twoLive(bench);
   for (let at = 0; at < 5; at += 1) ana.create(`note ${at}`);
   await bench.until('shared', () => ben.titles().length === 5 && isLive(ana) && isLive(ben));
 });
 afterEach(() => bench.close());
 
-const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
 const blockedBy = (device: BenchDevice) => device.state.log('main')?.blocked?.code;
 
 /** A row that no event explains: what a defect, or a bad disk, leaves behind. */

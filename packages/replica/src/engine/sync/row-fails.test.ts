@@ -1,20 +1,16 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type Bench, type BenchDevice, createBench } from './bench.fixture.ts';
+import { type Bench, type BenchDevice, createBench, isLive, twoLive } from './bench.fixture.ts';
 
 let bench: Bench;
 let ana: BenchDevice;
 let ben: BenchDevice;
 beforeEach(async () => {
   bench = createBench();
-  ana = bench.device('ana');
-  ben = bench.device('ben', { account: 'ben' });
-  for (const { sync } of [ana, ben]) sync.start();
-  await bench.until('live', () => isLive(ana) && isLive(ben));
+  [ana, ben] = await twoLive(bench);
   await bench.time.advance(1_000);
 });
 afterEach(() => bench.close());
 
-const isLive = ({ sync }: BenchDevice) => sync.status.phase === 'live' && sync.status.unsent === 0;
 const database = ({ state }: BenchDevice) => state.store.database;
 
 /** Working out the row of one event throws, as a defect of the code would. */

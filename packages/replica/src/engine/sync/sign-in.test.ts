@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { answer, type Bench, type BenchDevice, createBench, loginPage, refusal, rewritten } from './bench.fixture.ts';
+import {
+  answer,
+  type Bench,
+  type BenchDevice,
+  createBench,
+  isLive,
+  loginPage,
+  refusal,
+  rewritten,
+} from './bench.fixture.ts';
 
 let bench: Bench;
 let ana: BenchDevice;
@@ -12,7 +21,6 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
 const isSignedOut = () => ana.sync.status.phase === 'sign-in-needed';
 
 test('[AC1 F45] an expiry found by an answer stops the loop once, is told once, and is no failed attempt', async () => {

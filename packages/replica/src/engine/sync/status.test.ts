@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { answer, type Bench, type BenchDevice, createBench, never } from './bench.fixture.ts';
+import { answer, type Bench, type BenchDevice, createBench, isLive, never } from './bench.fixture.ts';
 import { createCancel } from './cancel.ts';
 import { createLogFacts } from './facts.ts';
 import { statusOf } from './status.ts';
@@ -12,8 +12,6 @@ beforeEach(() => {
   ana = bench.device('ana');
 });
 afterEach(() => bench.close());
-
-const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
 
 test('[I30] before the first contact nothing is claimed: no head of the ledger, no time of sync', async () => {
   ana.network.rules.offline = true;

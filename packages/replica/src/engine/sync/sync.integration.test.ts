@@ -1,20 +1,11 @@
-import { afterEach, expect, test } from 'vitest';
-import { type Bench, type BenchDevice, createBench } from './bench.fixture.ts';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Bench, type BenchDevice, createBench, isLive, twoLive } from './bench.fixture.ts';
 
 let bench: Bench;
-afterEach(() => bench.close());
-
-const isLive = (device: BenchDevice) => device.sync.status.phase === 'live' && device.sync.status.unsent === 0;
-
-async function twoLive(): Promise<readonly [BenchDevice, BenchDevice]> {
+beforeEach(() => {
   bench = createBench();
-  const ana = bench.device('ana');
-  const ben = bench.device('ben', { account: 'ben' });
-  ana.sync.start();
-  ben.sync.start();
-  await bench.until('both live', () => isLive(ana) && isLive(ben));
-  return [ana, ben];
-}
+});
+afterEach(() => bench.close());
 
 const pushSizes = (device: BenchDevice, from: number): readonly number[] =>
   device.sent
@@ -28,7 +19,7 @@ const signatures = (...devices: BenchDevice[]) =>
   });
 
 test('[IN1 P3] what one device commits, the other shows, and both prove the same state', async () => {
-  const [ana, ben] = await twoLive();
+  const [ana, ben] = await twoLive(bench);
   ana.create('from ana');
   ben.create('from ben');
   await bench.until('both have both', () => ana.titles().length === 2 && ben.titles().length === 2);
@@ -39,7 +30,7 @@ test('[IN1 P3] what one device commits, the other shows, and both prove the same
 });
 
 test('[SY1] with a live socket at the head a commit costs exactly one push', async () => {
-  const [ana, ben] = await twoLive();
+  const [ana, ben] = await twoLive(bench);
   await bench.time.advance(5_000);
   const [sentBefore, benBefore] = [ana.sent.length, ben.sent.length];
   ana.create('one');
@@ -50,7 +41,7 @@ test('[SY1] with a live socket at the head a commit costs exactly one push', asy
 });
 
 test('[OB5] commits made while a push is on its way go out together in the next one', async () => {
-  const [ana] = await twoLive();
+  const [ana] = await twoLive(bench);
   const before = ana.sent.length;
   ana.create('first');
   await bench.until('on its way', () => ana.sent.length === before + 1);
@@ -60,7 +51,7 @@ test('[OB5] commits made while a push is on its way go out together in the next 
 });
 
 test('[MG3] two devices edit other fields of one note offline, and both edits hold everywhere', async () => {
-  const [ana, ben] = await twoLive();
+  const [ana, ben] = await twoLive(bench);
   const { id } = ana.create('plan');
   await bench.until('shared', () => ben.titles().length === 1);
   ana.network.rules.offline = true;
@@ -84,7 +75,7 @@ test('[MG3] two devices edit other fields of one note offline, and both edits ho
 });
 
 test('[BS2] a device that comes late fetches state, then follows', async () => {
-  const [ana] = await twoLive();
+  const [ana] = await twoLive(bench);
   for (let at = 0; at < 30; at += 1) ana.create(`note ${at}`);
   await bench.until('sent', () => isLive(ana));
   const late = bench.device('late', { account: 'cleo' });
@@ -99,7 +90,6 @@ test('[BS2] a device that comes late fetches state, then follows', async () => {
 });
 
 test('[RT6] live:false turns the socket off and changes nothing else', async () => {
-  bench = createBench();
   const ana = bench.device('ana', { settings: { live: false } });
   const ben = bench.device('ben', { account: 'ben', settings: { live: false, pollMs: 10_000 } });
   ana.sync.start();
@@ -112,7 +102,7 @@ test('[RT6] live:false turns the socket off and changes nothing else', async () 
 });
 
 test('[SY4] pause lets the request in flight end and starts no other, resume goes on, close is final', async () => {
-  const [ana, ben] = await twoLive();
+  const [ana, ben] = await twoLive(bench);
   const before = ana.sent.length;
   ana.create('in flight');
   await bench.until('on its way', () => ana.sent.length === before + 1);
@@ -133,7 +123,7 @@ test('[SY4] pause lets the request in flight end and starts no other, resume goe
 });
 
 test('[SY4 PM6] close owes what did not come back within five seconds, and the next run asks about it first', async () => {
-  const [ana, ben] = await twoLive();
+  const [ana, ben] = await twoLive(bench);
   ana.network.rules.fromLedger = false;
   ana.create('unanswered');
   const sentAt = ana.sent.length;
@@ -156,7 +146,7 @@ test('[SY4 PM6] close owes what did not come back within five seconds, and the n
 });
 
 test('[PM7 PM8] a crash between start and answer leaves an obligation, and the replay carries the same bytes and ids', async () => {
-  const [ana, ben] = await twoLive();
+  const [ana, ben] = await twoLive(bench);
   const { action } = ana.create('once');
   const before = ana.sent.length;
   await bench.until('on its way', () => ana.sent.length > before);
@@ -177,7 +167,7 @@ test('[PM7 PM8] a crash between start and answer leaves an obligation, and the r
 });
 
 test('[OB4 PM12 F40] work that was put off by a clock years ahead is sent within minutes once the clock is right', async () => {
-  const [ana] = await twoLive();
+  const [ana] = await twoLive(bench);
   ana.sync.pause();
   const { action } = ana.create('put off');
   const yearsAhead = bench.time.elapsedMs + Date.UTC(2090, 0, 1);
@@ -188,7 +178,7 @@ test('[OB4 PM12 F40] work that was put off by a clock years ahead is sent within
 });
 
 test('[HL1 HL4] a ledger that lost its history stops the log, loses nothing, and adopting goes on by repair', async () => {
-  const [ana] = await twoLive();
+  const [ana] = await twoLive(bench);
   ana.create('kept');
   await bench.until('sent', () => isLive(ana));
   bench.replaceLedger();
@@ -206,7 +196,7 @@ test('[HL1 HL4] a ledger that lost its history stops the log, loses nothing, and
 });
 
 test('[F171 HL4 PM7] work that was owed when the ledger lost its history is asked about after adopting, and is in once', async () => {
-  const [ana] = await twoLive();
+  const [ana] = await twoLive(bench);
   ana.create('kept');
   await bench.until('sent', () => isLive(ana));
   ana.script = (url) => (url.includes('/push') ? Promise.reject(new Error('lost')) : undefined);
@@ -223,7 +213,7 @@ test('[F171 HL4 PM7] work that was owed when the ledger lost its history is aske
 });
 
 test('[HL4 LG3] an edit of what was confirmed before it is offered again on top of it, where the ledger has lost both', async () => {
-  const [ana] = await twoLive();
+  const [ana] = await twoLive(bench);
   const { id } = ana.create('first');
   await bench.until('sent', () => isLive(ana));
   ana.update(id, { title: 'second' });
@@ -239,7 +229,7 @@ test('[HL4 LG3] an edit of what was confirmed before it is offered again on top 
 });
 
 test('[HL4 OB7] an action that others did in part, and whose rest was owed when the ledger lost both, is whole after adopting', async () => {
-  const [ana, ben] = await twoLive();
+  const [ana, ben] = await twoLive(bench);
   const [gone, kept] = ['gone', 'kept'].map((title) => ana.create(title).id) as [string, string];
   const isAtRest = (device: typeof ana) => isLive(device) && device.state.log('main')?.head === 2;
   await bench.until('both there', () => isAtRest(ana) && isAtRest(ben));
@@ -278,7 +268,7 @@ test('[HL4 OB7] an action that others did in part, and whose rest was owed when 
 });
 
 test('[RT6] several logs of one replica share a handshake and a socket, and each goes its own way', async () => {
-  const [ana] = await twoLive();
+  const [ana] = await twoLive(bench);
   ana.state.follow('side');
   await bench.until('both logs live', () => ana.sync.status.logs.every(({ phase }) => phase === 'live'));
   expect(ana.sync.status.logs.map(({ log }) => log)).toEqual(['main', 'side']);
