@@ -166,6 +166,31 @@ describe('resolving', () => {
     expect(ana.state.discard([first])).toEqual({ ok: true, value: { alsoHeld: [second] } });
   });
 
+  test('[OB6 OB7 CM3] mine that cannot be said any more is refused with the reason, and goes on waiting', () => {
+    const { ana, ben, meet } = world();
+    const max = Number.MAX_SAFE_INTEGER;
+    const action = ana.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: max } }]);
+    ben.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }]);
+    meet();
+    expect(ana.state.resolve({ ids: [entryOf(ana)], choice: 'mine' })).toMatchObject({
+      ok: false,
+      fault: { code: 'invalid-change', facts: { issues: [{ code: 'out-of-range' }] } },
+    });
+    expect([ana.state.outcome(action)?.state, ana.state.counts().attention]).toEqual(['refused', 1]);
+  });
+
+  test('[OB6 LQ6] whoever shows an entry is told that less waits for it', () => {
+    const { ana, ben, meet } = world();
+    ana.update('issue', 'i', { headline: 'Ana' });
+    const held = ana.update('issue', 'i', { body: 'made on it' });
+    ben.update('issue', 'i', { headline: 'Ben' });
+    meet();
+    const told: boolean[] = [];
+    ana.state.onChange(({ desk }) => told.push(desk));
+    ana.state.discard([held]);
+    expect([ana.state.desk().map((entry) => entry.held), told]).toEqual([[0], [true]]);
+  });
+
   test('[OB6] a delete that clashes is kept with chosen fields, or deletes', () => {
     const { ledger, ana, ben, meet, finish } = world();
     ana.delete('plan', 'p');

@@ -180,11 +180,9 @@ export class Outbox {
     );
   }
 
-  /** A person wants it gone as soon as that can be: `inverse` takes it back if it was accepted. */
-  wish(row: OutboxRow, inverse: readonly RecordedChange[]): void {
-    this.#store.database
-      .prepare('UPDATE main.hf_outbox SET wish = ? WHERE seq = ?')
-      .run(JSON.stringify(inverse), row.seq);
+  /** A person wants it gone as soon as that can be. */
+  wish(row: OutboxRow, wish: Wish): void {
+    this.#store.database.prepare('UPDATE main.hf_outbox SET wish = ? WHERE seq = ?').run(JSON.stringify(wish), row.seq);
     this.#store.tracker.outbox = true;
   }
 
@@ -334,7 +332,7 @@ export class Outbox {
 
   /** Rows of entities that something set aside touches say `attention` (ST1, SC8). */
   #noteAside(entities: LocalEntities, row: OutboxRow, isAside: boolean): void {
-    const { database } = this.#store;
+    const { database, tracker } = this.#store;
     if (isAside)
       for (const { log, type, id } of keysOf(row))
         database
@@ -344,5 +342,7 @@ export class Outbox {
       database.prepare('DELETE FROM main.hf_aside WHERE seq = ?').run(row.seq);
     else return;
     entities.asideChanged();
+    // An entry says how much waits for it.
+    tracker.desk = true;
   }
 }

@@ -43,8 +43,8 @@ export function recordedAsOfToday(
     const change = asOfToday(event.change, now, parts.lastFieldsOf(type, id), own);
     if (change === null) continue;
     const folded = foldChange(now, change);
-    if (!folded.ok) continue;
-    states.set(key, folded.value);
+    // What cannot be said any more is said all the same: the commit refuses it, and nothing is given up in silence.
+    if (folded.ok) states.set(key, folded.value);
     recorded.push(recordedOf(event, change, (wire) => parts.isNumbered(type, wire)));
   }
   return recorded;
