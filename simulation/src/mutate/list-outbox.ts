@@ -37,8 +37,8 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     name: 'discarded-while-owed',
     fault: 'Work that a person discarded comes back, because it had been accepted meanwhile.',
     file: 'packages/replica/src/engine/people.ts',
-    find: "if (row.state === 'accepted' || parts.outbox.isUnanswered(row)) parts.outbox.wish(",
-    replace: "if (row.state === 'accepted') parts.outbox.wish(",
+    find: "if (row.state === 'accepted' || parts.outbox.isUnanswered(row)) giveUpLater(",
+    replace: "if (row.state === 'accepted') giveUpLater(",
     tests: ['packages/replica/src/engine/desk.test.ts', ...TESTS],
   },
   {

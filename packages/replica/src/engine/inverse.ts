@@ -52,7 +52,7 @@ export function inverseOf(
 /** What the action left in the fields that its inverse takes back: undo is refused where somebody changed them since. */
 export function seenAfter(
   inverse: readonly RecordedChange[],
-  read: (type: string, id: string) => LocalEntity,
+  read: (type: string, id: string) => Pick<LocalEntity, 'local'>,
 ): readonly SeenValue[] {
   return inverse.flatMap((change) => {
     const { local } = read(change.entity, change.id);
@@ -69,6 +69,43 @@ export function seenAfter(
       value: ownValue(local?.fields, field) ?? null,
     }));
   });
+}
+
+/**
+ * What of an inverse is left to say where others' work stays as it is: fields that read otherwise than `seen`, what the action
+ * left in them, are left out. A deletion takes whole what nobody else touched, and nothing of what somebody did.
+ */
+export function withoutChanged(
+  change: RecordedChange,
+  seen: readonly SeenValue[],
+  entity: Pick<LocalEntity, 'local' | 'table'>,
+): readonly RecordedChange[] {
+  if (change.do === 'restore') return [change];
+  const fields = entity.local?.fields;
+  const changed = new Set(
+    seen
+      .filter((one) => one.entity === change.entity && one.id === change.id)
+      .filter(({ field, value }) => !sameValue(ownValue(fields, field) ?? null, value))
+      .map(({ field }) => field),
+  );
+  if (changed.size === 0) return [change];
+  return change.do === 'update' ? withoutFields(change, changed) : [];
+}
+
+function withoutFields(
+  change: Extract<RecordedChange, { do: 'update' }>,
+  fields: ReadonlySet<string>,
+): readonly RecordedChange[] {
+  const set = Object.fromEntries(Object.entries(change.set ?? {}).filter(([field]) => !fields.has(field)));
+  const unset = (change.unset ?? []).filter((field) => !fields.has(field));
+  const { set: _set, unset: _unset, ...rest } = change;
+  const left = {
+    ...rest,
+    ...(Object.keys(set).length === 0 ? {} : { set }),
+    ...(unset.length === 0 ? {} : { unset }),
+  };
+  const isEmpty = [left.set, left.unset, left.inc, left.add, left.remove].every((part) => part === undefined);
+  return isEmpty ? [] : [left];
 }
 
 /** Numbers that the ledger gave are not written by anybody (EV7). */

@@ -1,4 +1,4 @@
-import type { EventDraft, Fault, OperationResult, RecordedChange } from '@holdfast/core';
+import type { EventDraft, Fault, OperationResult, RecordedChange, SeenValue } from '@holdfast/core';
 import { readFault, readObject } from './replica-store.ts';
 
 /**
@@ -21,8 +21,14 @@ export interface OutboxRow {
   readonly fault: Fault | null;
   readonly heldBy: string | null;
   readonly answer: AcceptedAnswer | null;
-  /** A person wants it gone: what takes it back if it was accepted (OB3). */
-  readonly wish: readonly RecordedChange[] | null;
+  /** A person wants it gone (OB3). */
+  readonly wish: Wish | null;
+}
+
+/** `changes` take a batch back if it was accepted; `seen` is what it left in their fields when the person said so. */
+export interface Wish {
+  readonly changes: readonly RecordedChange[];
+  readonly seen: readonly SeenValue[];
 }
 
 export interface OutboxFrame {
@@ -55,8 +61,15 @@ export const readRow = (row: Readonly<Record<string, unknown>>): OutboxRow => ({
   fault: readFault(row['fault']),
   heldBy: row['held_by'] as string | null,
   answer: readObject(row['answer']) as AcceptedAnswer | null,
-  wish: row['wish'] === null ? null : (JSON.parse(row['wish'] as string) as RecordedChange[]),
+  wish: readWish(row['wish'] as string | null),
 });
+
+/** A file of an earlier version holds the changes alone. */
+function readWish(text: string | null): Wish | null {
+  if (text === null) return null;
+  const wish = JSON.parse(text) as Wish | readonly RecordedChange[];
+  return 'changes' in wish ? wish : { changes: wish, seen: [] };
+}
 
 /** States whose changes are part of local state (ST1), unless held. */
 export const LOCAL_STATES: ReadonlySet<string> = new Set(['queued', 'sending', 'waiting', 'accepted']);

@@ -1,4 +1,4 @@
-import { type Fault, type RecordedChange, utf8Length } from '@holdfast/core';
+import { type Fault, utf8Length } from '@holdfast/core';
 import { Answers } from './answers.ts';
 import { Dependents } from './dependents.ts';
 import type { DeskWriter } from './desk.ts';
@@ -14,6 +14,7 @@ import {
   LOCAL_STATES,
   type OutboxRow,
   readRow,
+  type Wish,
 } from './outbox-row.ts';
 import type { ActionOutcome, OutboxCounts } from './replica-state.ts';
 import { faultText, type ReplicaStore } from './replica-store.ts';
@@ -229,7 +230,14 @@ export class Outbox {
   /** Closed by a person, or nothing was left to send. What needed it needs what came in its place. */
   closeAs(entities: LocalEntities, row: OutboxRow, outcome: ActionOutcome): void {
     this.#close(entities, row, outcome);
+    if (outcome.state === 'discarded') this.forgetUndo(row);
     this.dependents.renameNeed(row, outcome.state === 'replaced' ? outcome.by : undefined);
+  }
+
+  /** Nothing of it is left for undo to take back. */
+  forgetUndo({ actionId }: OutboxRow): void {
+    this.#store.database.prepare('DELETE FROM main.hf_undo WHERE action_id = ?').run(actionId);
+    this.#store.tracker.outbox = true;
   }
 
   #close(entities: LocalEntities, row: OutboxRow, outcome: ActionOutcome): void {

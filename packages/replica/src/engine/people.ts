@@ -13,13 +13,13 @@ import { type Choice, checkChoice, entityOfChosen } from './check-choice.ts';
 import { type CommitParts, commitInside } from './commit.ts';
 import type { DeskWriter } from './desk.ts';
 import { stop } from './fault-error.ts';
-import { inverseOf } from './inverse.ts';
+import { inverseOf, seenAfter, withoutChanged } from './inverse.ts';
 import type { Judge } from './judge.ts';
 import { keepLeftOut, moveDone } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
 import { BY_ACTION } from './outbox-index.ts';
-import { isLocal, keysOf, type OutboxRow } from './outbox-row.ts';
+import { isLocal, keysOf, type OutboxRow, type Wish } from './outbox-row.ts';
 import type { ReplicaStore } from './replica-store.ts';
 import { recordedAsOfToday, type TodayParts } from './resolve-change.ts';
 
@@ -104,17 +104,16 @@ function resolveOne(parts: PeopleParts, entry: DeskRow, choice: Choice): void {
   const replacement = outbox.byAction(actionId);
   moveDone(store, row.log, row.actionId, actionId);
   if (choice === 'mine' && replacement !== undefined) keepLeftOut(store, row, replacement);
-  carryUndoOver(parts, row.actionId, actionId, inverse());
+  carryUndoOver(parts, row, actionId, inverse());
   entities.flush();
   parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, { replacement, dependents }), row);
 }
 
 /** Closes work without a batch in its place; what was made on it is judged again (ST3). */
 function close(parts: PeopleParts, row: OutboxRow): readonly OutboxRow[] {
-  const { store, outbox, entities } = parts;
+  const { outbox, entities } = parts;
   const dependents = outbox.dependents.of(entities, row);
   outbox.closeAs(entities, row, { state: 'discarded' });
-  store.database.prepare('DELETE FROM main.hf_undo WHERE action_id = ?').run(row.actionId);
   entities.flush();
   parts.judge.rejudge(entities, dependents, resolvedBy(parts, row, { replacement: undefined, dependents }), row);
   return dependents;
@@ -127,10 +126,16 @@ const wireCommit = (parts: PeopleParts): CommitParts => ({
 });
 
 /** What could be undone of the batch is now to be undone of the one that took its place. */
-function carryUndoOver({ store }: PeopleParts, from: string, to: string, inverse: readonly RecordedChange[]): void {
+function carryUndoOver(
+  { store, entities }: PeopleParts,
+  { log, actionId }: OutboxRow,
+  to: string,
+  inverse: readonly RecordedChange[],
+): void {
+  const seen = seenAfter(inverse, (type, id) => entities.get({ log, type, id }));
   store.database
-    .prepare("UPDATE main.hf_undo SET action_id = ?, inverse = ?, seen = '[]' WHERE action_id = ?")
-    .run(to, JSON.stringify(inverse), from);
+    .prepare('UPDATE main.hf_undo SET action_id = ?, inverse = ?, seen = ? WHERE action_id = ?')
+    .run(to, JSON.stringify(inverse), JSON.stringify(seen), actionId);
 }
 
 function todayParts({ store, entities }: PeopleParts, row: OutboxRow, entry: DeskRow): TodayParts {
@@ -204,22 +209,34 @@ export function discardInside(parts: PeopleParts, ids: readonly string[]): { rea
       continue;
     }
     const row = parts.outbox.byAction(entry?.actionId ?? id) ?? stop('not-found', { desk: id });
-    if (row.state === 'accepted' || parts.outbox.isUnanswered(row)) parts.outbox.wish(row, inverseOfBatch(parts, row));
+    if (row.state === 'accepted' || parts.outbox.isUnanswered(row)) giveUpLater(parts, row);
     else alsoHeld.push(...close(parts, row).map((one) => one.actionId));
   }
   return { alsoHeld };
 }
 
-/** Wishes whose answer this transaction brought: gone if it was refused, taken back by a commit if it was accepted. */
+/** Said once: what a person saw then is what counts. Undo has nothing more to take back of it, or it would do so twice. */
+function giveUpLater(parts: PeopleParts, row: OutboxRow): void {
+  if (row.wish !== null) return;
+  parts.outbox.wish(row, wishOf(parts, row));
+  parts.outbox.forgetUndo(row);
+}
+
+/**
+ * Wishes whose answer this transaction brought: gone if it was refused, taken back by a commit if it was accepted. What
+ * anybody did to the same fields meanwhile stays: nobody is there to be asked.
+ */
 export function carryOutWishes(parts: PeopleParts): void {
   for (const { row, isAccepted } of parts.outbox.takeWishes()) {
     if (!isAccepted) {
       close(parts, row);
       continue;
     }
-    const changes = (row.wish ?? []).filter((change) => {
-      const { local } = parts.entities.get({ log: row.log, type: change.entity, id: change.id });
-      return (change.do === 'restore') === (local === undefined);
+    const { changes: inverse, seen } = row.wish ?? { changes: [], seen: [] };
+    const changes = inverse.flatMap((change) => {
+      const entity = parts.entities.get({ log: row.log, type: change.entity, id: change.id });
+      const isMoved = (change.do === 'restore') !== (entity.local === undefined);
+      return isMoved ? [] : withoutChanged(change, seen, entity);
     });
     if (changes.length === 0) continue;
     parts.entities.flush();
@@ -234,14 +251,20 @@ export function carryOutUnsentWishes(parts: PeopleParts, log: string): void {
   for (const row of parts.outbox.wishesNotSent(log)) close(parts, row);
 }
 
-/** What takes a batch back, worked out while its effect can still be told from what came after it. */
-function inverseOfBatch({ entities }: PeopleParts, row: OutboxRow): readonly RecordedChange[] {
-  if (!isLocal(row)) return [];
-  return keysOf(row).flatMap((key) => {
+/**
+ * What takes a batch back, worked out while its effect can still be told from what came after it. An entity that it made goes
+ * with all that was built on it by then.
+ */
+function wishOf({ entities }: PeopleParts, row: OutboxRow): Wish {
+  if (!isLocal(row)) return { changes: [], seen: [] };
+  const parts = keysOf(row).map((key) => {
     const entity = entities.get(key);
-    const before = entities.stateBefore(entity, row.seq);
-    return inverseOf(entity, before, entities.stateBefore(entity, row.seq + 1));
+    const after = entities.stateBefore(entity, row.seq + 1);
+    const changes = inverseOf(entity, entities.stateBefore(entity, row.seq), after);
+    const isMade = changes.some((change) => change.do === 'delete');
+    return { changes, seen: seenAfter(changes, () => ({ local: isMade ? entity.local : after })) };
   });
+  return { changes: parts.flatMap(({ changes }) => changes), seen: parts.flatMap(({ seen }) => seen) };
 }
 
 // ── notices ─────────────────────────────────────────────────────────────────────────────────────────────────────────

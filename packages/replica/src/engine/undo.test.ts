@@ -85,6 +85,42 @@ describe('undo', () => {
     expect([ana.state.undoState('main').can, row()?.['title'], told]).toEqual([false, 'Ben', [true]]);
   });
 
+  test('[CM7 MG5] what the engine decided against is not undone: the action before it is', () => {
+    const ben = new Device({ schema, seed: 2, account: 'ben' });
+    ben.bootstrap(ledger);
+    ana.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }], { label: 'Vote' });
+    ana.settle(ledger);
+    ana.commit([{ do: 'delete', entity: 'issue', id: 'i' }], { label: 'Delete' });
+    ben.update('issue', 'i', { body: 'Ben' });
+    ben.settle(ledger);
+    ben.remove();
+    ana.settle(ledger);
+    expect([ana.state.desk()[0]?.kind, undo(), row()?.['votes']]).toEqual([
+      'not-deleted',
+      { ok: true, value: { label: 'Vote' } },
+      0,
+    ]);
+  });
+
+  test('[CM7 OB6] what a person decided for is undone as anything is: refused where somebody changed it since', () => {
+    const ben = new Device({ schema, seed: 2, account: 'ben' });
+    ben.bootstrap(ledger);
+    ana.commit([{ do: 'update', entity: 'issue', id: 'i', set: { title: 'Ana' } }], label);
+    for (const title of ['Ben', 'Ben, later']) {
+      ben.update('issue', 'i', { title });
+      ben.settle(ledger);
+      ana.settle(ledger);
+      for (const { id } of ana.state.desk()) ana.state.resolve({ ids: [id], choice: 'mine' });
+      ana.settle(ledger);
+      ben.settle(ledger);
+    }
+    ben.remove();
+    expect([undo(), row()?.['title']]).toMatchObject([
+      { ok: false, fault: { facts: { fields: [{ seen: 'Ana', now: 'Ben, later', mine: 'Ben' }] } } },
+      'Ben, later',
+    ]);
+  });
+
   test('[CM7] undoing parked work is discarding it', () => {
     const ben = new Device({ schema, seed: 2, account: 'ben' });
     ben.bootstrap(ledger);

@@ -1,7 +1,7 @@
-import { LIMITS, ownValue, type RecordedChange, type SeenValue, sameValue, uuidv7 } from '@holdfast/core';
+import { LIMITS, type RecordedChange, type SeenValue, uuidv7 } from '@holdfast/core';
 import { commitInside } from './commit.ts';
 import { stop } from './fault-error.ts';
-import { seenAfter } from './inverse.ts';
+import { seenAfter, withoutChanged } from './inverse.ts';
 import { discardInside, type PeopleParts } from './people.ts';
 import type { CommitRequest } from './replica-state.ts';
 
@@ -128,33 +128,9 @@ function stillThere(
     if (isMoved && !skipChanged)
       stop('changed-meanwhile', { fields: [], entity: type, id, deleted: local === undefined });
     if (isMoved) return [];
-    if (!skipChanged || change.do === 'restore') return [change];
-    const changed = new Set(
-      seen
-        .filter((one) => one.entity === type && one.id === id)
-        .filter(({ field, value }) => !sameValue(ownValue(local?.fields, field) ?? null, value))
-        .map(({ field }) => field),
-    );
-    if (changed.size === 0) return [change];
-    return change.do === 'update' ? withoutFields(change, changed) : [];
+    return skipChanged ? withoutChanged(change, seen, entities.get({ log, type, id })) : [change];
   });
   return { changes, seen: skipChanged ? [] : seen };
-}
-
-function withoutFields(
-  change: Extract<RecordedChange, { do: 'update' }>,
-  fields: ReadonlySet<string>,
-): readonly RecordedChange[] {
-  const set = Object.fromEntries(Object.entries(change.set ?? {}).filter(([field]) => !fields.has(field)));
-  const unset = (change.unset ?? []).filter((field) => !fields.has(field));
-  const { set: _set, unset: _unset, ...rest } = change;
-  const left = {
-    ...rest,
-    ...(Object.keys(set).length === 0 ? {} : { set }),
-    ...(unset.length === 0 ? {} : { unset }),
-  };
-  const isEmpty = [left.set, left.unset, left.inc, left.add, left.remove].every((part) => part === undefined);
-  return isEmpty ? [] : [left];
 }
 
 /** The newest action of a stack, with the others of its group; newest first. */
