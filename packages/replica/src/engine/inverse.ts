@@ -81,6 +81,7 @@ export function withoutChanged(
   entity: Pick<LocalEntity, 'local' | 'table'>,
 ): readonly RecordedChange[] {
   if (change.do === 'restore') return [change];
+  if (change.do === 'delete' && addedSince(change, seen, entity).length > 0) return [];
   const fields = entity.local?.fields;
   const changed = new Set(
     seen
@@ -91,6 +92,24 @@ export function withoutChanged(
   if (changed.size === 0) return [change];
   return change.do === 'update' ? withoutFields(change, changed) : [];
 }
+
+/** Fields that somebody has given to an entity since the action that made it; a deletion would take them, too. */
+export function addedSince(
+  { entity: type, id }: Pick<RecordedChange, 'entity' | 'id'>,
+  seen: readonly SeenValue[],
+  { local, table }: Pick<LocalEntity, 'local' | 'table'>,
+): readonly string[] {
+  const known = new Set(seen.filter((one) => one.entity === type && one.id === id).map(({ field }) => field));
+  return Object.entries(local?.fields ?? {})
+    .filter(([wire, value]) => !known.has(wire) && !isNobodys(value, table.model?.byWire.get(wire)?.data.kind))
+    .map(([wire]) => wire);
+}
+
+/** What the ledger numbered, and a count or a list from which all was taken back. */
+const isNobodys = (value: Json, kind: string | undefined): boolean =>
+  kind === 'serial' ||
+  (kind === 'counter' && value === 0) ||
+  (kind === 'setOf' && Array.isArray(value) && value.length === 0);
 
 function withoutFields(
   change: Extract<RecordedChange, { do: 'update' }>,

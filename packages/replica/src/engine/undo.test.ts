@@ -85,6 +85,26 @@ describe('undo', () => {
     expect([ana.state.undoState('main').can, row()?.['title'], told]).toEqual([false, 'Ben', [true]]);
   });
 
+  test('[CM7] a creation to which others have added is not taken away from them', () => {
+    ana.commit([{ do: 'create', entity: 'issue', id: 'j', fields: { title: 'J' } }], label);
+    ana.settle(ledger);
+    const ben = new Device({ schema, seed: 2, account: 'ben' });
+    ben.bootstrap(ledger);
+    ben.update('issue', 'j', { body: 'Ben' });
+    ben.settle(ledger);
+    ben.remove();
+    ana.settle(ledger);
+    const fields = [{ entity: 'issue', id: 'j', field: 'body', seen: null, now: 'Ben', mine: null }];
+    expect(undo()).toMatchObject({ ok: false, fault: { code: 'changed-meanwhile', facts: { fields } } });
+    expect([undo(true).ok, ana.row('issue', 'j')?.['body']]).toEqual([true, 'Ben']);
+  });
+
+  test('[CM7] a creation is undone after what was counted and listed on it since was taken back', () => {
+    ana.commit([{ do: 'create', entity: 'issue', id: 'j', fields: { title: 'J' } }], label);
+    ana.commit([{ do: 'update', entity: 'issue', id: 'j', inc: { votes: 1 }, add: { labels: ['y'] } }], label);
+    expect([undo().ok, undo().ok, ana.row('issue', 'j')]).toEqual([true, true, undefined]);
+  });
+
   test('[CM7 MG5] what the engine decided against is not undone: the action before it is', () => {
     const ben = new Device({ schema, seed: 2, account: 'ben' });
     ben.bootstrap(ledger);

@@ -1,7 +1,7 @@
-import { LIMITS, type RecordedChange, type SeenValue, uuidv7 } from '@holdfast/core';
+import { LIMITS, ownValue, type RecordedChange, type SeenValue, uuidv7 } from '@holdfast/core';
 import { commitInside } from './commit.ts';
 import { stop } from './fault-error.ts';
-import { seenAfter, withoutChanged } from './inverse.ts';
+import { addedSince, seenAfter, withoutChanged } from './inverse.ts';
 import { discardInside, type PeopleParts } from './people.ts';
 import type { CommitRequest } from './replica-state.ts';
 
@@ -128,7 +128,13 @@ function stillThere(
     if (isMoved && !skipChanged)
       stop('changed-meanwhile', { fields: [], entity: type, id, deleted: local === undefined });
     if (isMoved) return [];
-    return skipChanged ? withoutChanged(change, seen, entities.get({ log, type, id })) : [change];
+    if (skipChanged) return withoutChanged(change, seen, entities.get({ log, type, id }));
+    const added = change.do === 'delete' ? addedSince(change, seen, entities.get({ log, type, id })) : [];
+    const fields = added.map((field) => {
+      const now = ownValue(local?.fields, field) ?? null;
+      return { entity: type, id, field, seen: null, now, mine: null };
+    });
+    return fields.length > 0 ? stop('changed-meanwhile', { fields }) : [change];
   });
   return { changes, seen: skipChanged ? [] : seen };
 }
