@@ -70,6 +70,9 @@ export class Answers {
       this.#store.database
         .prepare('UPDATE main.hf_outbox SET state = ?, retry_at = ?, judge_at = ?, fault = ? WHERE seq = ?')
         .run(state, retryAtMs, judgeAt, faultText(fault), row.seq);
+    // What it had said before is true no more.
+    if (row.answer !== null)
+      this.#store.database.prepare('UPDATE main.hf_outbox SET answer = NULL WHERE seq = ?').run(row.seq);
     switch (RECOVERY[fault.code]) {
       case 'judge':
         // What is held waits for the one that it names, and is judged with it.
@@ -109,11 +112,14 @@ export class Answers {
     this.#desk.open(row, 'engine', fault);
   }
 
-  /** A version that was promised to own work came to somebody else: it is asked about again under its request id. */
+  /**
+   * A version that was promised to own work came to somebody else: it is asked about again under its request id. It keeps the
+   * answer until then: the ledger may well have it.
+   */
   askAgain(log: string, upTo: number): void {
     const { changes } = this.#store.database
       .prepare(
-        "UPDATE main.hf_outbox SET state = 'queued', answer = NULL WHERE log = ? AND state = 'accepted' AND state <> 'queued' AND json_extract(answer, '$.firstVersion') + events - 1 <= ?",
+        "UPDATE main.hf_outbox SET state = 'queued' WHERE log = ? AND state = 'accepted' AND state <> 'queued' AND json_extract(answer, '$.firstVersion') + events - 1 <= ?",
       )
       .run(log, upTo);
     if (changes > 0) this.#store.tracker.outbox = true;
@@ -126,7 +132,7 @@ export class Answers {
   newEpoch(log: string): void {
     this.#store.database
       .prepare(
-        "UPDATE main.hf_outbox SET state = 'queued', answer = NULL, judge_at = NULL WHERE log = ? AND state <> 'queued' AND (state = 'accepted' OR (state = 'waiting' AND judge_at IS NOT NULL))",
+        "UPDATE main.hf_outbox SET state = 'queued', judge_at = NULL WHERE log = ? AND state <> 'queued' AND (state = 'accepted' OR (state = 'waiting' AND judge_at IS NOT NULL))",
       )
       .run(log);
     this.#store.tracker.outbox = true;

@@ -170,13 +170,17 @@ export class Verdicts {
     database
       .prepare('INSERT OR REPLACE INTO main.hf_request (request_id, action_id) VALUES (?, ?)')
       .run(requestId, row.actionId);
-    database.prepare('UPDATE main.hf_outbox SET request_id = ?, drafts = ?, events = ?, bytes = ? WHERE seq = ?').run(
-      requestId,
-      `[${texts.join(',')}]`,
-      drafts.length,
-      texts.reduce((bytes, text) => bytes + utf8Length(text), 0),
-      row.seq,
-    );
+    database
+      .prepare(
+        'UPDATE main.hf_outbox SET request_id = ?, drafts = ?, events = ?, bytes = ?, answer = NULL WHERE seq = ?',
+      )
+      .run(
+        requestId,
+        `[${texts.join(',')}]`,
+        drafts.length,
+        texts.reduce((bytes, text) => bytes + utf8Length(text), 0),
+        row.seq,
+      );
     this.#outbox.takeOut(entities, row);
     entities.forgetDrafts(row.seq);
     this.#store.tracker.outbox = true;

@@ -116,6 +116,8 @@ export class LostWork {
         .flatMap((row) => this.#makeWhole(entities, row, commonVersion))
         .map(({ id, prior }) => [id, prior] as const),
     );
+    // No answer of the history that is gone counts any more.
+    this.#store.database.prepare("UPDATE main.hf_outbox SET answer = NULL WHERE log = ? AND state = 'lost'").run(log);
     for (const row of this.#lost(log)) this.#queueAgain(entities, row);
     entities.flush();
     const touched = new Set<string>();
@@ -157,9 +159,7 @@ export class LostWork {
   }
 
   #queueAgain(entities: LocalEntities, row: OutboxRow): void {
-    this.#store.database
-      .prepare("UPDATE main.hf_outbox SET state = 'queued', fault = NULL, answer = NULL WHERE seq = ?")
-      .run(row.seq);
+    this.#store.database.prepare("UPDATE main.hf_outbox SET state = 'queued', fault = NULL WHERE seq = ?").run(row.seq);
     this.#store.tracker.outbox = true;
     forgetDone(this.#store, row);
     this.#outbox.putBack(entities, row);

@@ -171,9 +171,11 @@ export class Outbox {
   // ── owed work and wishes (OB3) ────────────────────────────────────────────────────────────────────────────────────
 
   /** Sent, and nobody knows whether it arrived: it is neither rebased, parked, resolved nor discarded. */
-  isUnanswered(row: Pick<OutboxRow, 'state' | 'requestId'>): boolean {
+  isUnanswered(row: Pick<OutboxRow, 'state' | 'requestId' | 'answer'>): boolean {
     if (row.state === 'sending') return true;
     if (this.#answered.has(row.requestId)) return false;
+    // Accepted once, and asked about again.
+    if (row.answer !== null && (row.state === 'queued' || row.state === 'waiting')) return true;
     return (
       this.#store.database
         .prepare('SELECT 1 FROM main.hf_obligation WHERE identity = ? AND closed_at IS NULL LIMIT 1')

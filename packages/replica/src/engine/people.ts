@@ -12,16 +12,18 @@ import {
 import { type Choice, checkChoice, entityOfChosen } from './check-choice.ts';
 import { type CommitParts, commitInside } from './commit.ts';
 import type { DeskWriter } from './desk.ts';
-import { stop } from './fault-error.ts';
-import { inverseOf, seenAfter, withoutChanged } from './inverse.ts';
+import { FaultError, stop } from './fault-error.ts';
+import { seenAfter, withoutChanged } from './inverse.ts';
 import type { Judge } from './judge.ts';
 import { keepLeftOut, moveDone } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Outbox } from './outbox.ts';
 import { BY_ACTION } from './outbox-index.ts';
-import { isLocal, keysOf, type OutboxRow, type Wish } from './outbox-row.ts';
+import { keysOf, type OutboxRow } from './outbox-row.ts';
+import type { CommitRequest } from './replica-state.ts';
 import type { ReplicaStore } from './replica-store.ts';
 import { recordedAsOfToday, type TodayParts } from './resolve-change.ts';
+import { giveUpLater } from './wish.ts';
 
 /** What a person decides about work that was set aside (OB6, ST3). Each decision is one transaction. */
 export interface PeopleParts {
@@ -215,13 +217,6 @@ export function discardInside(parts: PeopleParts, ids: readonly string[]): { rea
   return { alsoHeld };
 }
 
-/** Said once: what a person saw then is what counts. Undo has nothing more to take back of it, or it would do so twice. */
-function giveUpLater(parts: PeopleParts, row: OutboxRow): void {
-  if (row.wish !== null) return;
-  parts.outbox.wish(row, wishOf(parts, row));
-  parts.outbox.forgetUndo(row);
-}
-
 /**
  * Wishes whose answer this transaction brought: gone if it was refused, taken back by a commit if it was accepted. What
  * anybody did to the same fields meanwhile stays: nobody is there to be asked.
@@ -241,30 +236,23 @@ export function carryOutWishes(parts: PeopleParts): void {
     if (changes.length === 0) continue;
     parts.entities.flush();
     const actionId = uuidv7(parts.store.nowMs(), parts.store.platform.random);
-    commitInside(wireCommit(parts), { actionId, log: row.log, changes, seen: [], reads: [] });
+    commitIfItMay(parts, { actionId, log: row.log, changes, seen: [], reads: [] });
     parts.entities.flush();
+  }
+}
+
+/** What is refused now, as by a rule, is left as it is: what the log brought with it must come in all the same (IN1). */
+function commitIfItMay(parts: PeopleParts, request: CommitRequest): void {
+  try {
+    commitInside(wireCommit(parts), request);
+  } catch (cause) {
+    if (!(cause instanceof FaultError)) throw cause;
   }
 }
 
 /** Wishes about work that turned out not to have left: nothing is to be asked any more. */
 export function carryOutUnsentWishes(parts: PeopleParts, log: string): void {
   for (const row of parts.outbox.wishesNotSent(log)) close(parts, row);
-}
-
-/**
- * What takes a batch back, worked out while its effect can still be told from what came after it. An entity that it made goes
- * with all that was built on it by then.
- */
-function wishOf({ entities }: PeopleParts, row: OutboxRow): Wish {
-  if (!isLocal(row)) return { changes: [], seen: [] };
-  const parts = keysOf(row).map((key) => {
-    const entity = entities.get(key);
-    const after = entities.stateBefore(entity, row.seq + 1);
-    const changes = inverseOf(entity, entities.stateBefore(entity, row.seq), after);
-    const isMade = changes.some((change) => change.do === 'delete');
-    return { changes, seen: seenAfter(changes, () => ({ local: isMade ? entity.local : after })) };
-  });
-  return { changes: parts.flatMap(({ changes }) => changes), seen: parts.flatMap(({ seen }) => seen) };
 }
 
 // ── notices ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,12 @@ import { TinyLedger } from './tiny-ledger.fixture.ts';
 /** What a person gives up while nobody knows whether the ledger has it (OB3). */
 
 const schema = schemaData(
-  defineSchema({ issue: entity({ title: text(), body: text({ optional: true }), votes: counter() }) }),
+  defineSchema({
+    issue: entity(
+      { title: text(), body: text({ optional: true }), votes: counter() },
+      { rules: (r) => ({ 'what is final says why': r.when(r.is('title', 'final'), r.present('body')) }) },
+    ),
+  }),
 );
 
 let ledger: TinyLedger;
@@ -76,5 +81,65 @@ describe('a wish that is carried out once the work turned out to be accepted', (
       { ok: true, value: null },
       0,
     ]);
+  });
+
+  test('[OB3 MG4 IN1] stays undone where a rule forbids it by now, and holds up nothing that the log brings', () => {
+    givenUp(ana.update('issue', 'i', { body: 'why' }));
+    ben.settle(ledger);
+    ben.update('issue', 'i', { title: 'final' });
+    ben.settle(ledger);
+    ana.settle(ledger);
+    expect([ana.head, ana.state.counts().unsent, there()]).toEqual([ledger.head, 0, { title: 'final', body: 'why' }]);
+  });
+});
+
+describe('work that is asked about again', () => {
+  /** Its answer names a version that is not here yet; then the ledger's epoch is another. */
+  function accepted(): string {
+    ben.update('issue', 'i', { body: 'Ben' });
+    ben.settle(ledger);
+    const action = ana.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }]);
+    ana.push(ledger, { withEvents: false });
+    ledger = ledger.restoredTo(ledger.head);
+    ana.handshake(ledger);
+    return action;
+  }
+
+  test('[OB3 HL1] is not closed by who gives it up before the ledger has said whether it still has it', () => {
+    const action = accepted();
+    expect(ana.state.discard([action])).toMatchObject({ ok: true });
+    expect(ana.state.outcome(action)?.state).toBe('pending');
+    ana.settle(ledger);
+    expect([ana.state.outcome(action)?.state, ana.state.counts().unsent, there()?.['votes']]).toEqual([
+      'ordered',
+      0,
+      0,
+    ]);
+  });
+
+  test('[OB3] is closed without a trace where the ledger says that it has it no more, and refuses it', () => {
+    const action = accepted();
+    ana.state.discard([action]);
+    const [sent] = ana.take();
+    expect(sent?.actionId).toBe(action);
+    const refused = { requestId: sent?.requestId ?? '', status: 'refused', code: 'not-allowed' } as const;
+    ana.state.recordResults('main', [refused], 0);
+    expect([ana.state.outcome(action)?.state, ana.state.counts().unsent]).toEqual(['discarded', 0]);
+  });
+
+  test('[OB3 HL1] is asked about once more where the history that had it is found again', () => {
+    ben.update('issue', 'i', { body: 'Ben' });
+    ben.settle(ledger);
+    ana.pullAll(ledger);
+    ben.update('issue', 'i', { body: 'Ben, later' });
+    ben.settle(ledger);
+    const action = ana.commit([{ do: 'update', entity: 'issue', id: 'i', inc: { votes: 1 } }]);
+    ana.push(ledger, { withEvents: false });
+    ana.handshake(ledger.restoredTo(1));
+    expect(ana.state.counts().lost).toBe(1);
+    ana.handshake(ledger);
+    ana.state.discard([action]);
+    ana.settle(ledger);
+    expect([ana.state.outcome(action)?.state, there()?.['votes']]).toEqual(['ordered', 0]);
   });
 });
