@@ -20,6 +20,7 @@ import {
   splitEvent,
 } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
+import { isHistoryGone } from './history-gone.ts';
 import type { Judge } from './judge.ts';
 import type { Confirmed, LocalEntities, LocalEntity } from './local.ts';
 import type { Outbox } from './outbox.ts';
@@ -56,7 +57,7 @@ export interface ReadEvent {
   readonly own: OutboxRow | null;
 }
 
-type IngestFault = 'page-gap' | 'chain-mismatch' | 'not-following';
+type IngestFault = 'page-gap' | 'chain-mismatch' | 'not-following' | 'history-changed';
 
 export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<IngestReport, IngestFault> {
   const { store, entities, outbox, desk, judge } = parts;
@@ -64,6 +65,8 @@ export function ingestInside(parts: IngestParts, page: IngestPage): Outcome<Inge
     .prepare('SELECT head, chain, signature FROM main.hf_log WHERE log = ? AND followed = 1')
     .get(page.log);
   if (row === undefined) return fail('not-following', { log: page.log });
+  // It was on its way when the ledger lost its history: what it would confirm was never counted as lost (HL1).
+  if (isHistoryGone(store.database, page.log)) return fail('history-changed', { log: page.log });
   const head = row['head'] as number;
   const read = readPage({ digest: store.platform.digest, outbox }, page, { head, chain: row['chain'] as string });
   if (!read.ok) return read;

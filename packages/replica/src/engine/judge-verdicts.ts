@@ -14,6 +14,7 @@ import {
   uuidv7,
 } from '@holdfast/core';
 import type { DeskWriter } from './desk.ts';
+import { isHistoryGone } from './history-gone.ts';
 import type { JudgeFacts } from './judge-facts.ts';
 import { doneAt, keepDone } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
@@ -95,7 +96,7 @@ export class Verdicts {
     const sent = new Set(left.events.map(({ id }) => id));
     const gone = row.drafts.filter(({ id }) => !sent.has(id) && !against.has(id));
     if (gone.length === 0) return true;
-    if (this.#isHistoryGone(row.log)) {
+    if (isHistoryGone(this.#store.database, row.log)) {
       const fault = { code: 'version-conflict' } as const;
       this.#outbox.setAside(entities, row, 'parked', fault);
       this.#desk.open(row, 'clash', fault, this.#bothSides(entities, row));
@@ -149,17 +150,6 @@ export class Verdicts {
       own = below;
     }
     return own;
-  }
-
-  /** What is confirmed here is not what the ledger has: from HL1 until its state is adopted (HL4). */
-  #isHistoryGone(log: string): boolean {
-    return (
-      this.#store.database
-        .prepare(
-          "SELECT 1 FROM main.hf_log WHERE log = ?1 AND (json_extract(blocked, '$.code') = 'history-changed' OR EXISTS (SELECT 1 FROM main.hf_setting WHERE name = 'adopting/' || ?1))",
-        )
-        .get(log) !== undefined
-    );
   }
 
   /** New bytes under a new request id; event ids and action id stay (OB3). */

@@ -101,10 +101,14 @@ export interface ReplicaState {
   // ── ingest (6.3) ────────────────────────────────────────────────────────────────────────────────────────────────
   /**
    * IN1–IN5. Verifies density and chain; a fault changes nothing. Also judges what waited for the new head.
+   * `history-changed`: the ledger has lost the history that it continues, and a person has yet to adopt another (HL4).
    * `into: 'bootstrap'`: the page continues `bootstrapCursor(log).head` and goes to what is being fetched (BS2, 6.6),
    * never to the visible tables; its report's `head` is that of the bootstrap.
    */
-  ingest(page: IngestPage, into?: 'bootstrap'): Outcome<IngestReport, 'page-gap' | 'chain-mismatch' | 'not-following'>;
+  ingest(
+    page: IngestPage,
+    into?: 'bootstrap',
+  ): Outcome<IngestReport, 'page-gap' | 'chain-mismatch' | 'not-following' | 'history-changed'>;
 
   // ── bootstrap and repair (5.3, 6.6) ─────────────────────────────────────────────────────────────────────────────
   beginBootstrap(log: string, from: Through, epoch: string, purpose: 'bootstrap' | 'repair'): void;

@@ -209,8 +209,8 @@ function record(
     if (whole !== null) return parts.journal.write('handshake', { outcome: whole.fault.code });
     for (const standing of answer.logs) {
       const ask = asked.find(({ log }) => log === standing.log);
-      if (open.has(standing.log)) continue;
-      if (ask !== undefined && parts.state.log(standing.log) !== undefined) logs.push(recordLog(parts, ask, standing));
+      if (open.has(standing.log) || ask === undefined || isOvertaken(parts, ask)) continue;
+      if (parts.state.log(standing.log) !== undefined) logs.push(recordLog(parts, ask, standing));
     }
     parts.journal.write('handshake', { logs: Object.fromEntries(logs.map((log) => [log.log, journalOf(log)])) });
   });
@@ -229,6 +229,10 @@ function troubleWithWhole(parts: SyncParts, answer: HandshakeAnswer): Trouble | 
     };
   return null;
 }
+
+/** A person has adopted the ledger's history since it was asked where the old one stands: the choice holds (HL4). */
+const isOvertaken = (parts: SyncParts, { log, of }: AskedLog): boolean =>
+  of === 'head' && parts.state.log(log)?.adopting === true;
 
 function recordLog(parts: SyncParts, asked: AskedLog, standing: LogStanding): HandshakeLog {
   const { log, of } = asked;

@@ -142,7 +142,8 @@ function takePage(parts: SyncParts, taken: TakenPage): Step | { readonly wrongPa
     });
   } catch (error) {
     if (!(error instanceof WrongPage)) throw error;
-    if (error.fault.code === 'not-following') return { step: 'nothing' };
+    // Nobody may take it any more: the log was unfollowed, or the ledger has lost what it continues.
+    if (NOT_WANTED.has(error.fault.code)) return { step: 'nothing' };
     // Nothing is wrong with the page: a swap may not be made yet.
     if (error.fault.code === 'not-ready') return later(error.fault);
     return { wrongPage: error.fault };
@@ -167,6 +168,8 @@ function keepPart(parts: SyncParts, { facts, permit, page }: TakenPage, staged: 
   sawProgress(facts, parts.platform.clock.monotonic());
   return done(true);
 }
+
+const NOT_WANTED: ReadonlySet<string> = new Set(['not-following', 'history-changed']);
 
 /** Undoes the transaction that would have applied it; never leaves this file. */
 class WrongPage extends Error {

@@ -139,8 +139,10 @@ function takeAnswer(parts: SyncParts, facts: LogFacts, push: AnsweredPush, answe
  * The ledger has said since that its history is another one: what it accepted before may be gone from the log (HL1), and
  * the version that it promised be somebody else's.
  */
-const isOfPastHistory = (parts: SyncParts, { permit }: AnsweredPush): boolean =>
-  parts.state.log(permit.log)?.blocked?.code === 'history-changed';
+function isOfPastHistory(parts: SyncParts, { permit }: AnsweredPush): boolean {
+  const log = parts.state.log(permit.log);
+  return log?.blocked?.code === 'history-changed' || log?.adopting === true;
+}
 
 /** Asked again under the same request ids: it may be in the log still, and only the ledger can say so. */
 function oweToNewHistory(parts: SyncParts, push: AnsweredPush, { epoch }: PushAnswer): Step {
