@@ -108,6 +108,26 @@ test.each([
   },
 );
 
+test('[HL4] a log that is unfollowed and followed again is held up by no request from before', async () => {
+  const held = hold('/push');
+  deafen();
+  const { action } = ana.create('late');
+  await bench.until('in the log', () => held.isHeld && ben.titles().length === 2);
+  ana.state.unfollow('main');
+  await bench.time.advance(100);
+  bench.replaceLedger();
+  ana.state.follow('main');
+  await bench.until('ana is told', () => isTold(ana), 25_000);
+  await benGoesOn();
+  const reasons = new Set<string | undefined>();
+  ana.sync.subscribe(({ reason }) => reasons.add(reason?.code));
+  ana.state.adopt('main');
+  await bench.until('adopted', () => headOf(ana) >= 2, 5_000);
+  expect(reasons).not.toContain('permit-state-conflict');
+  held.release();
+  await allInOnce(action);
+});
+
 test('[HL4] who has adopted a history is not asked again by an answer that was on its way', async () => {
   bench.replaceLedger();
   await bench.until('ana is told', () => isTold(ana), 25_000);

@@ -1,7 +1,7 @@
 import type { Fetch, JsonObject, Logger, OpenSocket, Platform } from '@holdfast/core';
 import type { ReplicaState } from '../replica-state.ts';
 import type { Edge } from './edge.ts';
-import type { Permits } from './permits.ts';
+import type { Permit, Permits } from './permits.ts';
 import type { SyncSettings } from './settings.ts';
 
 /** What every step of a cycle works with. Made once by `createSyncEngine`; nothing in it is changed afterwards. */
@@ -45,17 +45,19 @@ export interface Working {
   /** Permits whose request is on its way. */
   readonly permits: readonly string[];
   /** Gives the id to remove it by. */
-  add(permit: string | null, cancel: () => void): number;
+  add(permit: Pick<Permit, 'permitId' | 'log'> | null, cancel: () => void): number;
   remove(id: number): void;
+  /** Of one log: nobody waits for its answers any more. */
+  cancelOf(log: string): void;
   cancelAll(): void;
 }
 
 export function createWorking(): Working {
-  const works = new Map<number, { readonly permit: string | null; readonly cancel: () => void }>();
+  const works = new Map<number, { readonly permit: Parameters<Working['add']>[0]; readonly cancel: () => void }>();
   let last = 0;
   return {
     get permits() {
-      return [...works.values()].flatMap(({ permit }) => (permit === null ? [] : [permit]));
+      return [...works.values()].flatMap(({ permit }) => (permit === null ? [] : [permit.permitId]));
     },
     add: (permit, cancel) => {
       last += 1;
@@ -63,6 +65,9 @@ export function createWorking(): Working {
       return last;
     },
     remove: (id) => void works.delete(id),
+    cancelOf: (log) => {
+      for (const { permit, cancel } of [...works.values()]) if (permit?.log === log) cancel();
+    },
     cancelAll: () => {
       for (const { cancel } of [...works.values()]) cancel();
     },

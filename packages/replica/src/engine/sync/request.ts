@@ -161,7 +161,7 @@ function send(parts: SyncParts, sending: Sending): Promise<{ readonly answer: An
     const stopTotal = clock.timer(limits.totalMs, () =>
       giveUp({ code: 'request-timeout', facts: { of: spec.class, totalMs: limits.totalMs } }),
     );
-    const workingId = parts.working.add(permit.permitId, () => giveUp({ code: 'closed' }));
+    const workingId = parts.working.add(permit, () => giveUp({ code: 'closed' }));
     listen();
 
     const progress = (more: number) => {

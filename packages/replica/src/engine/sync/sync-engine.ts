@@ -144,7 +144,11 @@ export function createSyncEngine(options: SyncOptions): SyncEngine {
     random,
     run: (lane) => runLane(lane),
     onFault: (lane, error) => faults.ofLane(lane, error),
-    onGone: (log) => live.unfollow(log),
+    onGone: (log) => {
+      live.unfollow(log);
+      // Should somebody follow it again, what is still on the way would stand in the way of the new lane.
+      working.cancelOf(log);
+    },
     changed: () => reporter.changed(),
   });
 
