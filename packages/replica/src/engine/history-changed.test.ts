@@ -270,6 +270,25 @@ describe('a ledger that has lost acknowledged work', () => {
     expect([ana.state.outcome(work)?.state, ana.state.counts().unsent]).toEqual(['discarded', 0]);
   });
 
+  test('[HL1 OB6] what a person discards while it is lost stays discarded where the ledger loses more', () => {
+    const before = new TinyLedger(nodeDigest);
+    const ana = device(1);
+    ana.bootstrap(before);
+    const [kept, thrown] = ['kept', 'thrown'].map((id) => {
+      const action = ana.commit([{ do: 'create', entity: 'issue', id, fields: { title: id } }]);
+      ana.settle(before);
+      return action;
+    }) as [string, string];
+    ana.handshake(before.restoredTo(1));
+    expect(ana.state.discard([thrown])).toMatchObject({ ok: true });
+    const ledger = before.restoredTo(0, 'another');
+    ana.handshake(ledger);
+    expect([ana.state.outcome(thrown)?.state, ana.state.counts().lost]).toEqual(['discarded', 1]);
+    ana.adopt(ledger);
+    ana.settle(ledger);
+    expect([ana.state.outcome(kept)?.state, ledger.events.length]).toEqual(['ordered', 1]);
+  });
+
   /**
    * Ben deletes, as Ana does, while her action also makes a note and edits another issue: what is left of it is in
    * the log, or waits here where it is not sent.

@@ -43,7 +43,7 @@ export class LostWork {
    */
   lose(entities: LocalEntities, log: string, commonVersion: number): void {
     const lost = this.#ownAbove(log, commonVersion).filter(
-      ({ actionId, isDone }) => this.#outbox.byAction(actionId) === undefined && !(isDone && this.#isClosed(actionId)),
+      ({ actionId }) => this.#outbox.byAction(actionId) === undefined && !this.#isClosed(actionId),
     );
     let seq = this.#outbox.edge('first') - lost.length;
     for (const { actionId, requestId, draftTexts, allTexts } of lost) {
