@@ -113,8 +113,8 @@ export class Answers {
   }
 
   /**
-   * A version that was promised to own work came to somebody else: it is asked about again under its request id. It keeps the
-   * answer until then: the ledger may well have it.
+   * A version that was promised to own work came to somebody else, or with a state that came whole, in which nobody can see
+   * whose it is: it is asked about again under its request id. It keeps the answer until then: the ledger may well have it.
    */
   askAgain(log: string, upTo: number): void {
     const { changes } = this.#store.database

@@ -13,7 +13,6 @@ import { pendingKeys } from './base.ts';
 import type { DeskWriter } from './desk.ts';
 import { stop } from './fault-error.ts';
 import { foldHeld, noteDeletion, readPage } from './ingest.ts';
-import { keepDrafts } from './kept-drafts.ts';
 import type { LocalEntities } from './local.ts';
 import type { Logs } from './logs.ts';
 import type { LostWork } from './lost-work.ts';
@@ -356,7 +355,10 @@ export class BootstrapState {
           .run(log, type, log);
   }
 
-  /** Own work that is in the state that was fetched: its events came, or its answer named a version below the head (IN1). */
+  /**
+   * Own work whose events came with the state that was fetched. Where an answer only named a version below its head, the
+   * ledger is asked: it may have lost that version since, and somebody else may have it now.
+   */
   #retireConfirmed(log: string, entities: LocalEntities, staged: Staged, epochBefore: string | null): void {
     const { database } = this.#store;
     const confirmed = database
@@ -368,15 +370,7 @@ export class BootstrapState {
       const row = this.#outbox.byAction(action as string);
       if (row !== undefined && row.state !== 'lost') this.#outbox.retire(entities, row, version as number);
     }
-    const accepted = database.prepare("SELECT seq FROM main.hf_outbox WHERE log = ? AND state = 'accepted'").all(log);
-    for (const { seq } of accepted) {
-      const row = this.#outbox.bySeq(seq as number);
-      if (row === undefined || row.answer === null) continue;
-      const last = row.answer.firstVersion + row.drafts.length - 1;
-      if (last > staged.head) continue;
-      keepDrafts(this.#store, row, row.answer.firstVersion);
-      this.#outbox.retire(entities, row, last);
-    }
+    this.#outbox.answers.askAgain(log, staged.head);
     if (epochBefore !== staged.epoch) this.#outbox.answers.newEpoch(log);
   }
 

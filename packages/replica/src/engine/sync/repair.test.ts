@@ -235,3 +235,41 @@ test('[F79 IN3] pages of a cache that never catch up are asked about ever more s
   await bench.time.advance(120_000);
   expect(ana.sent.length - before).toBeLessThan(60);
 });
+
+/** Her next push is accepted, and neither its answer nor anything else brings its event. */
+async function acceptedUnseen(): Promise<string> {
+  const { head: version, chain } = ana.state.log('main') ?? {};
+  const unseen = rewritten('/push', (body) => {
+    Object.assign(body, { events: [], through: { version, chain } });
+  });
+  ana.onMessage = (text) => (text.includes('"events"') ? null : text);
+  ana.script = (url, request, forward) =>
+    url.includes('/events?') ? Promise.reject(new Error('lost')) : unseen(url, request, forward);
+  const { action } = ana.create('late');
+  await bench.until('accepted', () => ben.titles().length === 6 && ana.owed().length === 0);
+  ana.sync.pause();
+  Object.assign(ana, { script: null, onMessage: null });
+  return action;
+}
+
+const last = (action: string) => [ana.state.outcome(action), ana.titles().filter((title) => title === 'late').length];
+
+test.each([
+  ['it is there', false, 6],
+  ['the ledger was put back behind it, and others went on', true, 8],
+])('[I03 HL1] what was accepted and came with no event is asked about after a repair: %s', async (_, isLost, at) => {
+  const putBack = bench.backUp();
+  const action = await acceptedUnseen();
+  if (isLost) {
+    putBack();
+    await bench.until('ben is told', () => ben.sync.status.phase === 'history-changed', 25_000);
+    ben.state.adopt('main');
+    for (const title of ['of ben', 'of ben, too']) ben.create(title);
+    await bench.until('ben went on', () => isLive(ben) && ben.titles().length === 7);
+  }
+  damage(ana);
+  ana.sync.resume();
+  await bench.until('repaired', () => isLive(ana) && !ana.titles().includes('damaged'), 60_000);
+  expect(last(action)).toEqual([{ state: 'ordered', log: 'main', version: at }, 1]);
+  await bench.until('one log', () => ben.state.log('main')?.chain === ana.state.log('main')?.chain);
+});
