@@ -11,16 +11,18 @@ export interface Summary {
   /** Per machine how many of its cells were taken, and which were not. */
   readonly machines: Readonly<Record<string, { readonly reached: number; readonly of: number }>>;
   readonly unreached: readonly string[];
+  /** Of each cell that was taken, the first seed that did. */
+  readonly firstSeeds: Readonly<Record<string, number>>;
   readonly unlisted: readonly string[];
 }
 
 export function summaryOf(results: readonly SeedResult[]): Summary {
   const counts: Record<string, number> = {};
-  const reached = new Set<string>();
+  const reached = new Map<string, number>();
   const unlisted = new Set<string>();
   for (const result of results) {
     for (const [what, n] of Object.entries(result.counts)) counts[what] = (counts[what] ?? 0) + n;
-    for (const cell of result.cells) reached.add(cell);
+    for (const cell of result.cells) reached.set(cell, Math.min(result.seed, reached.get(cell) ?? result.seed));
     for (const move of result.unlisted) unlisted.add(move);
   }
   const machines: Record<string, { reached: number; of: number }> = {};
@@ -37,6 +39,7 @@ export function summaryOf(results: readonly SeedResult[]): Summary {
     counts: Object.fromEntries(Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1))),
     machines,
     unreached: CELLS.filter((cell) => !reached.has(cell)),
+    firstSeeds: Object.fromEntries([...reached].sort(([a], [b]) => (a < b ? -1 : 1))),
     unlisted: [...unlisted].sort(),
   };
 }
@@ -45,9 +48,9 @@ const LISTED_MAX = 20;
 
 /** For people. `listed`: cells of which is known that no world takes them. */
 export function summaryLines(summary: Summary, seconds: number, listed: ReadonlySet<string>): readonly string[] {
-  const { seeds, failed, steps, simulatedHours, counts, machines } = summary;
+  const { seeds, failed, steps, simulatedHours, counts, machines, firstSeeds } = summary;
   const unreached = new Set(summary.unreached);
-  const stale = [...listed].filter((cell) => !unreached.has(cell));
+  const stale = [...listed].filter((cell) => !unreached.has(cell)).map((cell) => `${cell} (seed ${firstSeeds[cell]})`);
   const news = summary.unreached.filter((cell) => !listed.has(cell));
   return [
     `${seeds} seeds, ${failed} failed, ${simulatedHours.toFixed(1)} simulated hours, ${steps} steps in ${seconds.toFixed(1)} s (${Math.round(steps / seconds)} steps/s)`,
