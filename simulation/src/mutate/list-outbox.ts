@@ -138,6 +138,23 @@ export const OUTBOX_MUTATIONS: readonly Mutation[] = [
     tests: ['packages/replica/src/engine/sync/late-answers.test.ts'],
   },
   {
+    name: 'past-page-confirms',
+    fault: 'Work is called ordered by a page from before the ledger lost it, and is nowhere.',
+    file: 'packages/replica/src/engine/ingest.ts',
+    find: "  if (isHistoryGone(store.database, page.log)) return fail('history-changed', { log: page.log });\n",
+    replace: '',
+    tests: ['packages/replica/src/engine/sync/late-adopted.test.ts'],
+  },
+  {
+    name: 'whole-state-confirms',
+    fault: 'Work is called ordered because the state that came whole ends above the version that it was promised.',
+    file: 'packages/replica/src/engine/bootstrap-state.ts',
+    find: '    this.#outbox.answers.askAgain(log, staged.head);\n',
+    replace:
+      '    for (const { seq } of database.prepare("SELECT seq FROM main.hf_outbox WHERE state = \'accepted\'").all()) {\n      const row = this.#outbox.bySeq(seq as number);\n      if (row !== undefined) this.#outbox.retire(entities, row, staged.head);\n    }\n',
+    tests: ['packages/replica/src/engine/sync/repair.test.ts'],
+  },
+  {
     name: 'another-version-confirms',
     fault: 'Work is called ordered because the log has something else at the version that it was promised.',
     file: 'packages/replica/src/engine/answers.ts',

@@ -73,8 +73,8 @@ export const WIRE_MUTATIONS: readonly Mutation[] = [
     name: 'live-while-behind',
     fault: 'The window says "up to date" while events are still to come.',
     file: 'packages/replica/src/engine/sync/status.ts',
-    find: "if (log.stage !== 'visible' || log.repairing || isBehind(log, facts)) return",
-    replace: "if (log.stage !== 'visible' || log.repairing) return",
+    find: "if (log.stage !== 'visible' || log.repairing || isBehind(log, facts))",
+    replace: "if (log.stage !== 'visible' || log.repairing)",
     tests: ['packages/replica/src/engine/sync/status.test.ts'],
   },
   {
