@@ -93,10 +93,13 @@ export function commitInside(parts: CommitParts, request: CommitRequest): Commit
   let isMergedByAuthor = false;
   const queue: RecordedChange[] = [...request.changes];
   const followed = new Set<RecordedChange>();
+  const taken = new Set<Working>();
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
     const one = work(next.entity, next.id);
-    // Two deletions may ask for the same: the second finds it done.
-    if (followed.has(next) && one.now === undefined) continue;
+    // Two deletions may ask for the same, and what one of them took may be named besides: the second finds it done.
+    const isAsked = followed.has(next) || (next.do === 'delete' && taken.has(one));
+    if (isAsked && one.now === undefined) continue;
+    if (followed.has(next)) taken.add(one);
     const made: Changed = makeChange({
       store,
       entities,
