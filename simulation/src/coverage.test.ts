@@ -12,7 +12,7 @@ test(
   async () => {
     const reached = new Set<string>();
     for (const { seed, faults, coda } of sample()) {
-      const options = { coda, ...(faults === undefined ? {} : { faults }) };
+      const options = { ...(coda === undefined ? {} : { coda }), ...(faults === undefined ? {} : { faults }) };
       const { violations, cells } = await runSeed(seed, options);
       expect(violations, replayCommand(seed, options)).toEqual([]);
       for (const cell of cells) reached.add(cell);

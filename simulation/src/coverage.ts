@@ -14,7 +14,8 @@ export interface SampleWorld {
   readonly seed: number;
   /** Drawn from the seed unless given. */
   readonly faults?: readonly FaultClass[];
-  readonly coda: boolean;
+  /** True: all plays. Drawn from the seed, as three of them, unless given. */
+  readonly coda?: boolean;
   /** What it was chosen for. */
   readonly cells: readonly string[];
 }
