@@ -1,4 +1,13 @@
-import { type Database, type Json, type Outcome, ok, type Platform, randomHex, type SchemaData } from '@holdfast/core';
+import {
+  type Database,
+  type FaultCode,
+  type Json,
+  type Outcome,
+  ok,
+  type Platform,
+  randomHex,
+  type SchemaData,
+} from '@holdfast/core';
 import { BootstrapState } from './bootstrap-state.ts';
 import { commitInside } from './commit.ts';
 import { DeskWriter } from './desk.ts';
@@ -41,6 +50,9 @@ export interface OpenedState extends ReplicaState {
   /** Repair: lets go what is held by a batch that is not here any more (ST2). Action ids. */
   releaseHeld(): readonly string[];
 }
+
+/** The fence, and a defect: nobody decided, and whoever asked cannot mend it. */
+const NO_REFUSAL: ReadonlySet<FaultCode> = new Set(['outranked', 'engine-fault']);
 
 /**
  * Opens a replica's file. At rest until `takeOver`: whoever composes the host raises the generation first, through the
@@ -94,7 +106,7 @@ export function openReplicaState(parts: ReplicaStateParts): OpenedState {
     try {
       return ok(writing(work));
     } catch (cause) {
-      const isRefusal = cause instanceof FaultError && cause.fault.code !== 'outranked';
+      const isRefusal = cause instanceof FaultError && !NO_REFUSAL.has(cause.fault.code);
       if (isRefusal && depth === 0) return { ok: false, fault: cause.fault };
       throw cause;
     }
